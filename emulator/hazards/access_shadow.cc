@@ -149,7 +149,7 @@ void SharedShadow::WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Ri
   OrdinaryOf(w) |= BitOf(w);
   const bool read = word.reader != 0;
   if (read && !rival) rival = CheckReads(word, base_ + 4 * w, covered, *by.knowledge, by.lane, by.strong);
-  // Lanes of one warp that store to one word in turn mostly store one value: not reported.
+  // Lanes of one warp that store to one word one after the other mostly store one value: not reported.
   if (!rival && word.writer != 0 && !read && (word.bytes & covered) != 0 &&
       !(by.strong && (word.flags & kStrongWrite)) && WriterOf(word).agent != now.agent &&
       !by.knowledge->Knows(by.lane, WriterOf(word))) {
@@ -228,7 +228,7 @@ Rival SharedShadow::CheckAsync(GranuleWord word, SharedRange within, bool write,
 
 Rival SharedShadow::CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const {
   Rival rival;
-  Word fine{};  // words side by side have mostly seen the same
+  Word fine{};  // adjacent words mostly have the same history
   const auto over = [&](uint16_t thread, uint32_t clock) {
     return issuer.Knows(lane, {static_cast<uint16_t>((thread - 1) / kLanes), kAllLanes, clock});
   };
@@ -260,8 +260,8 @@ void SharedShadow::Segment::AddRead(const RecordRef& record) {
   reads[at] = record;
 }
 
-// The common case of NoteAsync: the operation reads what an earlier one has read in the last turn of a loop. False: it
-// is not that, and nothing has been done.
+// The common case of NoteAsync: the operation reads what an earlier one read in the previous iteration of a loop.
+// False: the general case, and nothing was changed.
 bool SharedShadow::ReadSegment(std::vector<Segment>& segments, uint64_t mask, const RecordRef& record) {
   const auto read = std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.mask == mask; });
   if (read == segments.end()) return false;
@@ -282,7 +282,7 @@ bool SharedShadow::ReadSegment(std::vector<Segment>& segments, uint64_t mask, co
 void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& record) {
   std::vector<Segment>& segments = blocks_[word.block].segments;
   if (!write && ReadSegment(segments, word.mask, record)) return;
-  // What the operation changes leaves its old segments and comes back in new ones.
+  // What the operation changes leaves its old segments and is inserted as new ones.
   std::vector<Segment>& changed = changed_;
   uint64_t fresh = word.mask;
   for (Segment& segment : segments) {

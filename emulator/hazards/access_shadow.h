@@ -1,13 +1,12 @@
-// Who touched what in a CTA's shared memory and Tensor Memory last, so that the next access can be asked whether it is
-// ordered behind that.
+// The last accesses of a CTA's shared memory and Tensor Memory, by whom, so that the next access can be checked for
+// being ordered after them.
 //
 // Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
-// operations per 16-byte granule, and per column and 16 lanes of Tensor Memory; granules of a KiB, and
-// columns side by side, that have seen the same are remembered together, and so are mostly the words of a granule. An
-// access is ordered behind another one if the accessing lane knows a moment at which the other one was over
-// (vector_clock.h). A write stands for the reads before it, and reads stand for the write before them: each was checked
-// when it happened. Thread-safety: none; it belongs to its cluster's host thread. It exists only where hazards are
-// looked for.
+// operations per 16-byte granule, and per column and 16 lanes of Tensor Memory. Granules of a KiB and adjacent columns
+// with the same history share one record, and mostly so do the words of a granule. An access is ordered after another
+// one if the accessing lane knows a moment at which the other one was complete (vector_clock.h). A write covers the
+// reads before it, and reads cover the write before them: each was checked when it happened.
+// Thread-safety: none; it belongs to its cluster's host thread. It exists only with hazard checks.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +27,9 @@
 
 namespace laneshift::emulator {
 
-// What is left of an asynchronous operation after somebody has seen its completion.
+// What remains of an asynchronous operation after a thread has observed its completion.
 struct OpRecord {
-  std::vector<Epoch> over;  // at each of these moments it was over
+  std::vector<Epoch> over;  // the moments at which it was complete
   const class Warp* issuer = nullptr;
   int lane = 0;
   int line = 0;
@@ -38,7 +37,7 @@ struct OpRecord {
   uint8_t cta_group = 0;
   bool shifts_a = false;
   uint64_t order_key = 0;
-  // Of shared memory, where it covers granules in part.
+  // Of shared memory, where it covers part of a granule.
   uint32_t begin = 0, end = ~0u;
   uint32_t references = 0;
 
@@ -47,7 +46,7 @@ struct OpRecord {
   bool Touches(SharedRange range) const { return begin < range.end && range.begin < end; }
 };
 
-// A counted reference.
+// An intrusive reference-counted pointer.
 class RecordRef {
  public:
   RecordRef() = default;
@@ -73,16 +72,16 @@ class RecordRef {
   OpRecord* record_ = nullptr;
 };
 
-// One lane about to touch memory by an ordinary instruction.
+// One lane about to access memory by an ordinary instruction.
 struct Accessor {
   const Knowledge* knowledge;
   uint8_t lane;
-  bool strong;      // atomic, volatile, relaxed or stronger: does not race with its like
+  bool strong;      // atomic, volatile, relaxed or stronger: does not race with other strong accesses
   uint16_t fences;  // fence.proxy.async that the lane has executed
   int line;
 };
 
-// The lanes of `mask` about to touch `bytes` bytes each, by one ordinary instruction that is not strong.
+// The lanes of `mask` about to access `bytes` bytes each, by one ordinary instruction that is not strong.
 struct WarpAccess {
   const Knowledge* knowledge;
   uint32_t mask;
@@ -90,7 +89,7 @@ struct WarpAccess {
   const uint64_t* offsets;  // by lane
   const uint32_t* fences;   // fence.proxy.async that each lane has executed
   int line;
-  bool consecutive;  // all 32 lanes, side by side, with the same number of fences
+  bool consecutive;  // all 32 lanes, at consecutive addresses, with the same number of fences
 
   Accessor Of(int lane) const {
     return {knowledge, static_cast<uint8_t>(lane), false, static_cast<uint16_t>(fences[lane]), line};
@@ -114,33 +113,33 @@ class SharedShadow {
  public:
   // `base`: the offset at which the memory begins.
   SharedShadow(uint32_t base, uint32_t bytes);
-  // As new.
+  // Back to the initial state.
   void Reset();
 
-  // Remembers an ordinary access and says what it is not ordered behind.
+  // Records an ordinary access and returns what it is not ordered after.
   Rival Read(uint32_t offset, uint32_t bytes, const Accessor& by);
   Rival Write(uint32_t offset, uint32_t bytes, const Accessor& by);
-  // The same as Read or Write of each lane of `access`, in their order: the lanes that are not ordered behind
-  // something.
+  // The same as Read or Write of each lane of `access`, in lane order; returns the lanes that are not ordered after
+  // an earlier access.
   using LaneRivals = std::vector<std::pair<int, Rival>>;
   LaneRivals ReadLanes(const WarpAccess& access) { return AccessLanes<false>(access); }
   LaneRivals WriteLanes(const WarpAccess& access) { return AccessLanes<true>(access); }
-  // The words that one lane has just stored were stored by an instruction of its whole warp: all its lanes know.
+  // The words that one lane has just stored were stored by a warp-wide instruction: all its lanes know.
   void NoteWarpWrite(uint32_t offset, uint32_t bytes);
-  // What an access of `lane` is not ordered behind: asynchronous operations on the granules of `word` and the bytes of
-  // `within`, and ordinary accesses of [begin, end). Nothing is remembered yet.
+  // What an access of `lane` is not ordered after: asynchronous operations on the granules of `word` and the bytes of
+  // `within`, and ordinary accesses of [begin, end). Records nothing.
   Rival CheckAsync(GranuleWord word, SharedRange within, bool write, const Knowledge& issuer, uint8_t lane) const;
   Rival CheckWords(uint32_t begin, uint32_t end, bool write, const Knowledge& issuer, uint8_t lane) const;
-  // An operation whose completion somebody has seen.
+  // An operation whose completion a thread has observed.
   void NoteAsync(GranuleWord word, bool write, const RecordRef& record);
-  // Whether an ordinary access has touched any of these granules since they were forgotten.
+  // Whether an ordinary access has touched any of these granules since their records were dropped.
   bool Ordinary(GranuleWord word) const { return (blocks_[word.block].ordinary & word.mask) != 0; }
-  // What an asynchronous write makes of earlier accesses.
+  // Updates the records of earlier accesses for an asynchronous write.
   void Forget(uint32_t begin, uint32_t end);
 
   // The first word of [begin, end) that was stored without a proxy fence after it. `fenced(moment, lane, had)`: whether
   // there is one after the access of `lane` at that moment, when the lane had executed `had` of them. Before a `write`,
-  // a load stands for the store that it saw: such words are left to FindUnfencedRead.
+  // a load covers the store that it saw: such words are left to FindUnfencedRead.
   struct Unfenced {
     uint32_t offset = 0;
     uint16_t agent = 0;
@@ -170,7 +169,7 @@ class SharedShadow {
   template <typename Fenced>
   bool FindUnfenced(uint32_t begin, uint32_t end, bool write, Fenced fenced, Unfenced& found) const {
     bool any = false;
-    Word fine{};  // words side by side have mostly seen the same
+    Word fine{};  // adjacent words mostly have the same history
     const auto unwritten = [&](const Granule& granule) {
       return (granule.written & (write ? ~uint32_t{granule.read} : ~0u)) == 0;
     };
@@ -188,29 +187,29 @@ class SharedShadow {
   }
 
  private:
-  // Thread numbers are agent * 32 + lane + 1; 0: nobody.
+  // Thread numbers are agent * 32 + lane + 1; 0: no thread.
   struct Word {
     uint32_t write_clock, read_clock;  // read_clock: an index into readers_ if there are several
     uint16_t writer, reader;
     uint16_t fences, read_fences;
     uint8_t bytes;  // low half: written, high half: read
     uint8_t flags;
-    uint16_t none;  // so that there is no padding
+    uint16_t none;  // padding
     int32_t write_line, read_line;
 
     bool operator==(const Word& other) const { return std::memcmp(this, &other, sizeof(Word)) == 0; }
   };
   static_assert(std::has_unique_object_representations_v<Word>);
-  // The four words of a granule, of which those in `written` were written at one moment by one thread or by threads
-  // side by side, and those in `read` were read since in the same way, all by weak accesses of whole words. What does
-  // not fit in here is kept apart, in words_.
+  // The four words of a granule: those in `written` were written at one moment by one thread or by consecutive
+  // threads, and those in `read` were read since in the same way, all by weak accesses of whole words. Anything else
+  // has per-word records, in words_.
   struct Granule {
     uint32_t write_clock, read_clock;
     uint16_t writer, reader;  // of word 0; word k has the thread `writer + (k << write_scale >> 2)`
     uint16_t fences, read_fences;
     uint8_t write_scale, read_scale;
-    uint8_t bytes;          // of each word that were written last, as in Word: several lanes may fill one
-    uint8_t written, read;  // a bit each word
+    uint8_t bytes;          // of each word that were written last, as in Word: several lanes may write one
+    uint8_t written, read;  // one bit per word
     bool apart;
     std::array<int32_t, 4> write_lines, read_lines;
   };
@@ -218,24 +217,24 @@ class SharedShadow {
   struct Reader {
     Epoch moment;
     int line;
-    uint8_t lane;  // the newest one
+    uint8_t lane;  // the latest one
     uint16_t fences;
   };
-  // Granules of one KiB that the same asynchronous operations have touched.
+  // Granules of one KiB that the same asynchronous operations have accessed.
   struct Segment {
     uint64_t mask = 0;
     RecordRef write;
-    std::array<RecordRef, 3> reads;  // the newest ones of different issuers
+    std::array<RecordRef, 3> reads;  // the latest ones of different issuers
 
     bool Alike(const Segment& other) const;
-    // Whether a write by `record` lies beside the one that is remembered here: single words have neighbours.
+    // Whether a write by `record` is adjacent to the one that is recorded here: single words have neighbours.
     bool LiesBeside(const OpRecord& record) const { return write && !record.Touches({write->begin, write->end}); }
     void AddRead(const RecordRef& record);
   };
   struct Block {
-    // Disjoint, but where operations wrote parts of granules; granules in none have seen no operation.
+    // Disjoint, except where operations wrote part of a granule; granules in none have seen no operation.
     std::vector<Segment> segments;
-    uint64_t ordinary = 0;  // granules whose words have been touched by ordinary accesses
+    uint64_t ordinary = 0;  // granules whose words ordinary accesses have touched
   };
   struct Free {
     void operator()(void* cells) const { std::free(cells); }
@@ -256,19 +255,19 @@ class SharedShadow {
   }
   Rival CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge, uint8_t lane,
                    bool strong) const;
-  // One lane, or lanes side by side, about to touch words of a granule by an ordinary instruction.
+  // One lane, or consecutive lanes, about to access words of a granule by an ordinary instruction.
   struct GranuleAccess {
     uint16_t thread;  // of the first word; of several the last one
     uint8_t scale;    // as in Granule
-    uint8_t bytes;    // of each word that the last lane touches
-    bool fills;       // else it is one lane that touches a part of it
+    uint8_t bytes;    // of each word that the last lane accesses
+    bool fills;       // else it is one lane that accesses part of it
     uint16_t fences;
     uint32_t clock;
     int line;
     const VectorClock* known;  // to all these lanes
   };
   static Word WordOf(const Granule& granule, uint32_t k);
-  // The word, which from now on is kept apart.
+  // The word, which has its own record from now on.
   Word& Apart(uint32_t w) {
     if (!granules_[w / 4].apart) Split(w);
     return words_[w];
@@ -278,15 +277,15 @@ class SharedShadow {
   static bool IsOver(uint16_t thread, uint32_t clock, const GranuleAccess& access) {
     return access.known->Knows({static_cast<uint16_t>((thread - 1) / kLanes), kAllLanes, clock});
   }
-  // The access finds nothing in the granule but what all its lanes know to be over, or have done, and fits in:
-  // remembers it. False: it is not that simple, and nothing has been done. TouchPart: `words` words from `first` on, of
+  // If the granule holds only accesses that all its lanes know to be complete, or made themselves, and the access fits:
+  // records it. False: the general case, and nothing was changed. TouchPart: `words` words from `first` on, of
   // one lane.
   template <bool kWrite>
   static bool TouchGranule(Granule& granule, const GranuleAccess& access);
   template <bool kWrite>
   static bool TouchPart(Granule& granule, uint32_t first, uint32_t words, const GranuleAccess& access);
-  // One lane that touches a part of a granule, `covered` of the bytes of each of its words, and finds nothing in them
-  // but what it knows, or has done.
+  // One lane that accesses part of a granule, `covered` of the bytes of each of its words, and finds nothing in them
+  // but accesses that it knows, or made itself.
   template <bool kWrite>
   bool TouchLane(uint32_t w, uint8_t covered, uint32_t words, const GranuleAccess& access);
   static void FillGranule(Granule& granule, const GranuleAccess& access);
@@ -296,7 +295,7 @@ class SharedShadow {
   // Lanes of one granule, and of one word.
   static int LanesEach(uint32_t lane_bytes) { return lane_bytes >= 16 ? 1 : static_cast<int>(16 / lane_bytes); }
   static int LanesOfWord(uint32_t lane_bytes) { return lane_bytes >= 4 ? 1 : static_cast<int>(4 / lane_bytes); }
-  // How many lanes of `access`, from the one of the lowest bit of `rest`, fill whole granules of one KiB in their
+  // How many lanes of `access`, from the one of the lowest bit of `rest`, cover whole granules of one KiB in lane
   // order.
   static int LanesOfGranules(const WarpAccess& access, uint32_t rest);
   template <bool kWrite>
@@ -309,11 +308,11 @@ class SharedShadow {
   template <bool kWrite>
   LaneRivals AccessLanes(const WarpAccess& access);
   static bool ReadSegment(std::vector<Segment>& segments, uint64_t mask, const RecordRef& record);
-  // The granules of a block on which some lane may have to wait for an asynchronous operation.
+  // The granules of a block for which some lane may have to wait for an asynchronous operation.
   uint64_t Unsettled(uint32_t block, bool write, const VectorClock& known) const;
-  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but what it has
-  // done itself or knows to be over.
-  // `known`: a word that this lane was found to know of before. Words side by side have mostly seen the same.
+  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but accesses that
+  // it made itself or knows to be complete.
+  // `known`: a word of which this lane was found to know before. Adjacent words mostly have the same history.
   struct KnownWord {
     bool any = false;
     uint8_t flags = 0;
@@ -331,9 +330,9 @@ class SharedShadow {
   void DropReaders(Word& word);
   uint64_t& OrdinaryOf(uint32_t word) { return blocks_[(base_ + 4 * word) / GranuleWord::kBlockBytes].ordinary; }
   static uint64_t BitOf(uint32_t word) { return uint64_t{1} << (word / 4 % 64); }
-  // Calls visit(index, word) for the words of [begin, end) whose granule has been touched by ordinary accesses, but
-  // those of granules whose words are not apart and of which skip(granule) holds; for the first of words that are known
-  // to have seen the same.
+  // Calls visit(index, word) for the words of [begin, end) whose granule ordinary accesses have touched, except
+  // those of granules without per-word records for which skip(granule) holds; for the first of words that are known
+  // to have the same history.
   template <typename Skip, typename Visit>
   void ForEachOrdinary(uint32_t begin, uint32_t end, Skip skip, Visit visit) const {
     ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
@@ -356,14 +355,14 @@ class SharedShadow {
 
   uint32_t base_, bytes_;
   std::unique_ptr<Granule[], Free> granules_;
-  std::unique_ptr<Word[], Free> words_;  // of granules whose words are kept apart
+  std::unique_ptr<Word[], Free> words_;  // of granules with per-word records
   std::vector<Block> blocks_;            // from offset 0
   std::vector<std::vector<Reader>> readers_;
   std::vector<uint32_t> free_readers_;
   std::vector<Segment> changed_;  // of NoteAsync, empty between its calls
 };
 
-// The same for a CTA's Tensor Memory, which only asynchronous operations touch.
+// The same for a CTA's Tensor Memory, which only asynchronous operations access.
 class TensorShadow {
  public:
   struct Cell {
@@ -375,20 +374,20 @@ class TensorShadow {
              read_at == other.read_at;
     }
   };
-  // Lanes are remembered by 16: two accumulators with M = 64 share columns, one in lanes 0 to 15 of each warp's 32 and
+  // Lanes are recorded by 16: two accumulators with M = 64 share columns, one in lanes 0 to 15 of each warp's 32 and
   // one in lanes 16 to 31.
   static constexpr int kGroupLanes = 16, kGroups = TensorMemory::kLanes / kGroupLanes;
   struct Groups {
     int begin, end;
     bool Contains(int group) const { return begin <= group && group < end; }
   };
-  // The groups that `range` has lanes of.
+  // The groups of which `range` has lanes.
   static Groups GroupsOf(const TensorRange& range) {
     return {range.lane / kGroupLanes, (range.lane + range.lanes + kGroupLanes - 1) / kGroupLanes};
   }
 
   // Calls visit(first column, end, cell) for the columns [begin, end) of a group, until it returns false. Returns
-  // whether it never did.
+  // true if it never did.
   template <typename Visit>
   bool ForEach(int group, int begin, int end, Visit visit) const {
     for (const Run& run : runs_[static_cast<size_t>(group)]) {
@@ -398,7 +397,7 @@ class TensorShadow {
     }
     return true;
   }
-  // Calls change(cell) for what the columns [begin, end) of a group have seen.
+  // Calls change(cell) for the history of the columns [begin, end) of a group.
   template <typename Change>
   void Update(int group, int begin, int end, Change change) {
     std::vector<Run>& runs = runs_[static_cast<size_t>(group)];
@@ -415,7 +414,7 @@ class TensorShadow {
   }
 
  private:
-  // Columns side by side with the same history.
+  // Adjacent columns with the same history.
   struct Run {
     int begin, end;
     Cell cell;

@@ -1,5 +1,5 @@
-// Ordinary accesses of a whole warp in SharedShadow: granules that lanes fill one after the other are remembered as
-// wholes, and only what does not fit into that word by word.
+// Ordinary accesses of a whole warp in SharedShadow: granules that consecutive lanes cover are recorded as
+// wholes, and only the rest word by word.
 
 #include <algorithm>
 #include <array>
@@ -41,7 +41,7 @@ inline bool SharedShadow::TouchGranule(Granule& granule, const GranuleAccess& ac
   if (granule.read != 0 && !(granule.reader == access.thread && granule.read_scale == access.scale) &&
       !IsOver(granule.reader, granule.read_clock, access))
     return false;
-  // What was read since it was written was ordered then, and stores of one warp to one word are not told apart.
+  // What was read since it was written was ordered then, and stores of one warp to one word are not distinguished.
   const uint32_t written = kWrite ? granule.written & ~granule.read : granule.written;
   const bool own = kWrite ? (granule.writer - 1) / kLanes == (access.thread - 1) / kLanes
                           : granule.writer == access.thread && granule.write_scale == access.scale;
@@ -63,7 +63,7 @@ template <bool kWrite>
 inline bool SharedShadow::TouchPart(Granule& granule, uint32_t first, uint32_t words, const GranuleAccess& access) {
   if (granule.apart) return false;
   const uint32_t bits = ((1u << words) - 1) << first, last = first + words - 1;
-  // One thread's accesses of one moment, as in a loop over its own memory.
+  // One thread's accesses at one moment, as in a loop over its own memory.
   const bool wrote = granule.writer == access.thread && granule.write_scale == 0;
   const bool has_read = granule.reader == access.thread && granule.read_scale == 0;
   if (kWrite && wrote && granule.write_clock == access.clock && granule.fences == access.fences &&
@@ -144,7 +144,7 @@ void SharedShadow::TouchWords(const WarpAccess& access, int lane, uint32_t first
     } else if constexpr (kWrite) {
       word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, 0, access.line, 0};
     } else {
-      // What another thread has read before, and this one knows of, this one's reading stands for.
+      // A read that this thread knows of is covered by this thread's own read.
       if (word.reader != thread) word.bytes &= 0xf;
       word.flags = static_cast<uint8_t>(word.flags & ~(kStrongReads | kSeveralLanes));
       word.reader = thread;
@@ -161,7 +161,7 @@ inline bool SharedShadow::TouchLane(uint32_t w, uint8_t covered, uint32_t words,
   if (covered == 0xf && TouchPart<kWrite>(granules_[w / 4], w % 4, words, access)) return true;
   if (words != 1) return false;
   Word& word = Apart(w);
-  // All that is remembered is the thread's own.
+  // All records are the thread's own.
   if ((word.flags & (kSeveralWarps | kSeveralLanes)) != 0 || (word.reader != 0 && word.reader != access.thread) ||
       (word.writer != 0 && word.writer != access.thread && !(kWrite && word.reader != 0)))
     return false;
@@ -179,7 +179,7 @@ inline bool SharedShadow::TouchLane(uint32_t w, uint8_t covered, uint32_t words,
   return true;
 }
 
-// Lanes [lane, lane + lanes), which touch the `count` granules from the word `first` on: those of one granule, or one
+// Lanes [lane, lane + lanes), which access the `count` granules from the word `first` on: those of one granule, or one
 // lane.
 template <bool kWrite>
 void SharedShadow::TouchApart(const WarpAccess& access, const GranuleAccess& one, int lane, int lanes, uint32_t first,
@@ -226,7 +226,7 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
   const uint32_t words = std::max(access.bytes / 4, 1u), step = static_cast<uint32_t>(each) * access.bytes / 4;
   const uint8_t last_bytes = access.bytes >= 4 ? 0xf : static_cast<uint8_t>(0xf << (4 - access.bytes) & 0xf);
   GranuleAccess one{0, ScaleOf(access.bytes), last_bytes, true, 0, now.clock, access.line, &view};
-  // Where the first two lanes are apart, so are mostly all. A word that several lanes read remembers them all.
+  // If the first two lanes differ, mostly all do. A word that several lanes read records them all.
   const int lane0 = std::countr_zero(access.mask);
   const bool grouped = access.bytes >= 16 || ((kWrite || access.bytes >= 4) && lane0 + 1 < kLanes &&
                                               access.offsets[lane0 + 1] == access.offsets[lane0] + access.bytes);

@@ -1,4 +1,4 @@
-// The picture of a deadlock or livelock: who waits for what, or repeats what, who could end that, and the cycle. Part
+// The report of a deadlock or livelock: who waits for what, or repeats what, who could end that, and the cycle. Part
 // of Cluster.
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool WaitsAt(Warp& warp, WaitState::Kind kind, uint32_t object) {
   });
 }
 
-// A path that waits or a warp that repeats itself, and the warps that could end that.
+// A path that waits or a warp that repeats its state, and the warps that could end that.
 struct Waiter {
   Warp* warp;
   int line, lane;
@@ -153,7 +153,7 @@ void Cluster::ReportDeadlock() {
   DrawWaits(fault);
   if (!fault.waits.empty()) {
     fault.place = fault.waits[0].who;
-    fault.message = Cat(fault.waits.size(), " paths wait for ever; the first one ", fault.waits[0].what);
+    fault.message = Cat(fault.waits.size(), " paths wait forever; the first one ", fault.waits[0].what);
   }
   SetFault(std::move(fault));
 }

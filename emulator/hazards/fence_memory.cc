@@ -30,7 +30,7 @@ void FenceMemory::Release(uint32_t mask, FenceScope needed, VectorClock& to) con
 void FenceMemory::Observe(uint32_t mask, FenceScope distance, const VectorClock& told) {
   auto seen = std::find_if(observed_.begin(), observed_.end(), [&](const Observed& o) { return o.lanes == mask; });
   if (seen == observed_.end()) {
-    // Lanes that observe apart from those that they observed with before go on with what all of these saw.
+    // Lanes that observe separately from those that they observed with before continue with what all of these saw.
     Observed fresh{mask, {}};
     for (Observed& old : observed_) {
       if ((old.lanes & mask) == 0) continue;

@@ -1,8 +1,8 @@
-// FenceMemory: what the fences of a warp make of its relaxed accesses.
+// FenceMemory: how the fences of a warp order its relaxed accesses.
 //
 // A relaxed write after a fence releases what came before that fence, not what came after it; a relaxed read before a
-// fence acquires what it saw once the fence is executed. Thread-safety: as the warp, whose member it is. It exists for
-// hazards only.
+// fence acquires what it saw once the fence is executed. Thread-safety: as the warp, whose member it is. It exists only
+// with hazard checks.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ class FenceMemory {
  public:
   // A fence of the lanes in `mask`.
   void Fence(Knowledge& knowledge, uint32_t mask, uint32_t live, FenceScope reach);
-  // A relaxed write of `mask`: adds to `to` what fences that reach as far as is needed let it release.
+  // A relaxed write of `mask`: adds to `to` what fences of sufficient scope let it release.
   void Release(uint32_t mask, FenceScope needed, VectorClock& to) const;
-  // A relaxed read of `mask` saw what threads released that are as far away as `distance`.
+  // A relaxed read of `mask` observed what threads at `distance` released.
   void Observe(uint32_t mask, FenceScope distance, const VectorClock& told);
 
  private:
@@ -36,7 +36,7 @@ class FenceMemory {
     uint32_t lanes;
     std::array<VectorClock, kReaches> told;  // by distance
   };
-  std::vector<Released> released_;  // each lane is in one of them at most; so below
+  std::vector<Released> released_;  // each lane is in at most one of them; so below
   std::vector<Observed> observed_;
 };
 

@@ -1,4 +1,4 @@
-// Accesses of global memory, asked of GlobalOrder whether they are ordered. Part of Cluster; exists for hazards only.
+// Checks that accesses of global memory are ordered, by GlobalOrder. Part of Cluster; only with hazard checks.
 
 #include <algorithm>
 #include <bit>
@@ -26,7 +26,7 @@ GlobalOrder::Directory* Cluster::DirectoryOf(uint64_t address, uint64_t bytes, c
     if (is_it(directories_[d].first)) return directories_[last_directory_ = d].second;
   }
   if (allocation == nullptr) allocation = machine().memory->Find(address, bytes);
-  if (allocation == nullptr) return nullptr;  // a fault, when the copy takes effect
+  if (allocation == nullptr) return nullptr;  // a fault, when the copy is performed
   GlobalOrder::Directory* const directory = machine().order->Find(*allocation);
   directories_[next_directory_++ % directories_.size()] = {allocation, directory};
   return directory;
@@ -131,7 +131,7 @@ std::string Cluster::Describe(const GlobalRival& rival) const {
   std::array<uint32_t, 3> cta = FirstCtaOf(shape, rival.access.cluster - grid.first);
   const uint32_t rank = rival.access.agent / warps;
   std::string who;
-  if (rank < ctas) {  // else an mbarrier has told of it
+  if (rank < ctas) {  // else it is an mbarrier's moment
     cta[0] += rank % shape.cluster[0];
     cta[1] += rank / shape.cluster[0] % shape.cluster[1];
     cta[2] += rank / shape.cluster[0] / shape.cluster[1];
@@ -154,7 +154,7 @@ void Cluster::ReportGlobal(const GlobalRival& rival, const SourcePlace& place, b
                    Cat(here, Describe(rival), " is not ordered before it: griddepcontrol.wait is missing"));
   }
   if (later) {
-    // The mistake is that kernel's.
+    // The defect is in that kernel.
     const DecodedKernel& kernel = *machine().order->GridOf(rival.access.cluster).kernel;
     SourcePlace there{KernelAt(kernel, rival.access.line), rival.access.line, {}, 0, -1};
     return log.Add(
@@ -172,7 +172,7 @@ void Cluster::ReportGlobal(const GlobalRival& rival, const SourcePlace& place, b
                      Cat(here, Describe(rival), " has not been waited for by cp.async.bulk.wait_group"));
     case GlobalRival::Kind::kUnfenced:
       return log.Add(HazardKind::kMissingProxyFence, place,
-                     Cat(here, "no fence.proxy.async stands between that and ", Describe(rival)));
+                     Cat(here, "no fence.proxy.async lies between that and ", Describe(rival)));
   }
 }
 

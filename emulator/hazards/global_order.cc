@@ -10,9 +10,9 @@ namespace laneshift::emulator {
 
 namespace {
 
-// How a table covers memory: a cell for every `step` bytes, a bit of which stands for `unit` bytes; both are powers of
-// two, given by their logarithms. Bulk loads are many and wide, so that they share cells; what one of them covers in
-// part of a unit is forgotten.
+// How a table covers memory: a cell for every `step` bytes, each bit of which covers `unit` bytes; both are powers of
+// two, given by their logarithms. Bulk loads are many and wide, so that they share cells; partial units of
+// theirs are dropped.
 struct Grain {
   int step_shift, unit_shift;
 
@@ -27,7 +27,7 @@ constexpr Grain kGrains[] = {{2, 0}, {2, 0}, {4, 0}, {7, 3}};
 
 const GlobalOrder::Fenced kNoFenceNeeded = [](const GlobalAccess&) { return true; };
 
-// The bits of the cell at `at` that stand for bytes of [begin, end): all that they touch, or only those that they fill.
+// The bits of the cell at `at` for bytes of [begin, end): all that they touch, or only those that they cover whole.
 uint16_t BitsOf(Grain grain, uint64_t at, uint64_t begin, uint64_t end, bool touched) {
   const uint64_t low = std::max(at, begin) - at, high = std::min(at + grain.step(), end) - at;
   const uint64_t rest = (uint64_t{1} << grain.unit_shift) - 1;
@@ -77,7 +77,7 @@ GlobalOrder::Directory* GlobalOrder::Find(const Allocation& allocation) {
   return at->second.get();
 }
 
-// Looking first keeps host threads from fighting over the cache line.
+// A load first: the host threads do not contend for the cache line.
 void GlobalOrder::NoteWrite(Directory& at, bool write) {
   if (write && !at.written.load(std::memory_order_relaxed)) at.written.store(true, std::memory_order_relaxed);
 }
@@ -132,7 +132,7 @@ GlobalAccess GlobalOrder::WordOf(const Block& block, uint64_t k) {
   word.clock = block.clock;
   word.line = block.lines[k];
   word.agent = block.agent;
-  // Of the lanes that share a word, the last one is remembered, and its bytes.
+  // Of the lanes that share a word, the last one is recorded, with its bytes.
   word.bytes = block.scale <= 2 ? 0xf : block.scale == 3 ? 0xc : 0x8;
   word.fences = block.fences;
   word.lane = static_cast<uint8_t>(block.lane + (k << block.scale >> 2));
@@ -195,7 +195,7 @@ void GlobalOrder::NoteBlocks(Page& page, const PageAccess& lanes) {
   }
 }
 
-// A weak access of the words [first, last] of a block. False: it does not fit in there.
+// A weak access of the words [first, last] of a block. False: it does not fit there.
 bool GlobalOrder::Join(Block& block, uint32_t first, uint32_t last, const GlobalAccess& access) {
   const uint32_t bits = ((2u << last) - (1u << first)) & 0xf;
   if ((block.words & ~bits) == 0) {
@@ -252,7 +252,7 @@ GlobalRival GlobalOrder::Check(const Page& page, Table table, uint64_t begin, ui
     if (held.cluster < who.knowledge->View(who.lane).ended()) continue;
     GlobalRival rival{GlobalRival::Kind::kRace, held, IsWrite(table), IsBulk(table), at};
     if ((held.flags & GlobalAccess::kPending) != 0) {
-      if (own && (access.flags & GlobalAccess::kBulkLoad) == 0) continue;  // Cluster::PendingGlobal knows that better
+      if (own && (access.flags & GlobalAccess::kBulkLoad) == 0) continue;  // Cluster::PendingGlobal is more precise
       rival.kind = GlobalRival::Kind::kPending;
       return rival;
     }
@@ -269,7 +269,7 @@ GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t en
                                const GlobalAccess& access, const Fenced& fenced) {
   GlobalRival rival;
   NoteWrite(directory, write);
-  if (!directory.written.load(std::memory_order_relaxed)) return rival;  // as most operands
+  if (!directory.written.load(std::memory_order_relaxed)) return rival;  // not written: most operands
   ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
     Page* const page = write ? PageAt(directory, first) : KnownPage(directory, first);
     if (page == nullptr || !(write || page->written.load(std::memory_order_relaxed))) return;
@@ -292,7 +292,7 @@ void GlobalOrder::Note(Page& page, Table table, uint64_t begin, uint64_t end, co
     const uint16_t bytes = BitsOf(grain, at, begin, end, false);
     if (bytes == 0) continue;
     GlobalAccess& cell = cells[grain.CellOf(at % kPageBytes)];
-    // Neighbours in one cell that the same access makes.
+    // Neighbours in one cell by the same access.
     const bool same = cell.cluster == access.cluster && cell.agent == access.agent && cell.clock == access.clock &&
                       cell.lane == access.lane && cell.line == access.line;
     const auto before = same ? cell.bytes : uint16_t{0};
@@ -333,13 +333,13 @@ GlobalRival GlobalOrder::TouchPage(Page& page, uint64_t address, uint32_t bytes,
 
 namespace {
 
-// How many lanes, from the one of the lowest bit of `rest`, touch whole blocks of 16 bytes in one page, in their order
-// and with the same fences behind them; 0: the first one's do not.
+// How many lanes, from the one of the lowest bit of `rest`, access whole blocks of 16 bytes in one page, in lane order
+// and with the same fences after them; 0: the first one's do not.
 int LanesOfBlocks(const GlobalOrder::LaneAccesses& lanes, uint32_t rest, uint64_t page_bytes) {
   const int first = std::countr_zero(rest);
   const uint64_t begin = lanes.addresses[first], page_end = (begin / page_bytes + 1) * page_bytes;
   if (begin % 16 != 0) return 0;
-  // The second of two blocks of one lane would be taken for the next lane's.
+  // The second of two blocks of one lane would pass for the next lane's.
   if (lanes.bytes > 16) return 1;
   int lane = first + 1;
   uint64_t next = begin + lanes.bytes;
@@ -366,7 +366,7 @@ GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesse
     who.lane = access.lane = static_cast<uint8_t>(lane);
     access.fences = static_cast<uint16_t>(lanes.fences[lane]);
   };
-  // Lanes [first, first + count), which touch whole blocks.
+  // Lanes [first, first + count), which access whole blocks.
   const auto touch_blocks = [&](Page& page, int first, int count) {
     const uint64_t begin = lanes.addresses[first];
     be(first);
@@ -377,7 +377,7 @@ GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesse
       for (int lane = first; lane < first + count; ++lane) {
         be(lane);
         const uint64_t address = lanes.addresses[lane];
-        // Lanes that share a word find what the one before them has left.
+        // Lanes that share a word find the record of the lane before them.
         found(lane, lanes.bytes < 4 ? TouchPage(page, address, lanes.bytes, lanes.write, who, access)
                                     : CheckTouch(page, address, lanes.bytes, lanes.write, who, access));
       }
@@ -425,7 +425,7 @@ void GlobalOrder::Release(const uint8_t* word, uint32_t cluster, VectorClock tol
   all.LearnEnded(told.ended());
   all.JoinForeign(told.foreign());
   if (fenced.foreign() != nullptr) {
-    // What those fences stand behind of other clusters.
+    // Accesses of other clusters that those fences follow.
     auto others = std::make_shared<ForeignClocks>(*fenced.foreign());
     for (ForeignClock& clock : *others) clock.fenced = clock.known;
     all.JoinForeign(std::move(others));

@@ -1,12 +1,12 @@
-// GlobalOrder: who touched what in global memory last, across the clusters of a grid and of the grids beside it, and
-// what synchronising words tell from one cluster to another.
+// GlobalOrder: the last accesses of global memory, by whom, across the clusters of a grid and of concurrent grids, and
+// what synchronising words carry from one cluster to another.
 //
 // Ordinary accesses are remembered per 32-bit word (the last write and the last read), mostly for four words together;
-// bulk copies per 16 bytes. An access is ordered behind another one if the accessing lane knows a moment at which that
-// one was over; what threads of other clusters have done a lane knows from words of global memory that they released
-// and it acquired, each at the scope of the device (vector_clock.h). Left out on purpose: accesses of one warp among
-// themselves, all readers but the last one, and what goes beyond kMostBytes of shadow. Every loss of memory makes a
-// hazard go unseen, none makes one up.
+// bulk copies per 16 bytes. An access is ordered after another one if the accessing lane knows a moment at which that
+// one was complete; a lane learns of accesses by threads of other clusters from words of global memory that they
+// released and it acquired, each at device scope (vector_clock.h). Left out on purpose: accesses of one warp among
+// themselves, all readers but the last one, and shadow above kMostBytes. Lost records make it miss hazards and never
+// report false ones.
 //
 // Thread-safety: all of it may be called from all host threads of a launch.
 #pragma once
@@ -30,7 +30,7 @@ namespace laneshift::emulator {
 struct DecodedKernel;
 struct GridShape;
 
-// One lane that looks at global memory, of a cluster as GlobalOrder counts them.
+// One lane that accesses global memory, of a cluster as GlobalOrder counts them.
 struct GlobalViewer {
   const Knowledge* knowledge;
   uint8_t lane;  // kAllLanes: the warp as a whole
@@ -42,10 +42,10 @@ struct GlobalViewer {
   }
 };
 
-// An access that is remembered.
+// A recorded access.
 struct GlobalAccess {
   enum : uint8_t { kStrong = 1, kPending = 2, kBulkLoad = 4 };
-  uint32_t cluster = 0;  // from 1; 0: nobody
+  uint32_t cluster = 0;  // from 1; 0: no cluster
   uint32_t clock = 0;
   int32_t line = 0;
   uint16_t agent = 0;
@@ -83,16 +83,16 @@ class GlobalOrder {
   // REQUIRES: a cluster of a grid that was added.
   const Grid& GridOf(uint32_t cluster) const;
 
-  // Where an allocation's accesses are kept.
+  // Where the accesses of an allocation are recorded.
   struct Directory;
-  // nullptr: it is too much to be watched.
+  // nullptr: it exceeds the shadow's limit.
   Directory* Find(const Allocation& allocation);
 
-  // An ordinary access, which touches one aligned block of at most 32 bytes: remembers it and says what it is not
-  // ordered behind.
+  // An ordinary access, of one aligned block of at most 32 bytes: records it and returns what it is not
+  // ordered after.
   GlobalRival Touch(Directory& at, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
                     GlobalAccess access);
-  // The same of weak accesses by all lanes of `mask`, in their order: the lanes that are not ordered behind something.
+  // The same for weak accesses by all lanes of `mask`, in lane order; returns the lanes that are not ordered after one.
   struct LaneAccesses {
     uint32_t mask, bytes;
     const uint64_t* addresses;  // by lane
@@ -102,14 +102,14 @@ class GlobalOrder {
   using LaneRivals = std::vector<std::pair<int, GlobalRival>>;
   LaneRivals TouchLanes(Directory& at, const LaneAccesses& lanes, GlobalViewer who, GlobalAccess access);
   using Fenced = std::function<bool(const GlobalAccess&)>;
-  // A bulk copy that is being issued. `fenced(access)`: whether a proxy fence stands behind that ordinary write. A
-  // write is remembered as pending.
+  // A bulk copy that is being issued. `fenced(access)`: whether a proxy fence follows that ordinary write. A
+  // write is recorded as pending.
   GlobalRival Issue(Directory& at, uint64_t begin, uint64_t end, bool write, const GlobalViewer& who,
                     const GlobalAccess& access, const Fenced& fenced);
-  // The copy is over: at the moment of `access`.
+  // The copy is complete: at the moment of `access`.
   void Finish(Directory& at, uint64_t begin, uint64_t end, bool write, const GlobalAccess& access);
 
-  // ---- words that clusters synchronise by ----
+  // ---- words by which clusters synchronise ----
   void Release(const uint8_t* word, uint32_t cluster, VectorClock told, const VectorClock& fenced);
   // What clusters have released at the word; empty if none has.
   VectorClock Released(const uint8_t* word);
@@ -119,14 +119,14 @@ class GlobalOrder {
   static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
   static constexpr size_t kMostWords = 1 << 16;
   enum Table : uint8_t { kWordWrites, kWordReads, kBulkWrites, kBulkReads, kTables };
-  // Tables come into being when they are needed: most pages are read by bulk copies and by nothing else.
-  // The words of 16 bytes whose last accesses were weak ones of one moment, by one lane or by lanes side by side. What
-  // does not fit in here is kept apart, in a table of words.
+  // Tables are allocated on first use: most pages are read by bulk copies and by nothing else.
+  // The words of 16 bytes whose last accesses were weak ones of one moment, by one lane or by consecutive lanes. All
+  // others have a table of words.
   struct Block {
     uint32_t cluster, clock;
     uint16_t agent, fences;
     uint8_t lane, scale;  // word k: of the lane `lane + (k << scale >> 2)`, the last one where several share it
-    uint8_t words;        // a bit each
+    uint8_t words;        // one bit per word
     bool apart;
     std::array<int32_t, 4> lines;
   };
@@ -154,22 +154,22 @@ class GlobalOrder {
   };
 
   static void NoteWrite(Directory& at, bool write);
-  // nullptr: nothing of it was remembered yet.
+  // nullptr: nothing of it was recorded yet.
   static Page* KnownPage(const Directory& at, uint64_t address);
   Page* PageAt(Directory& at, uint64_t address);
   bool Take(uint64_t bytes);
   GlobalAccess* TableOf(Page& page, Table table);
   Block* BlocksOf(Page& page, Table table);
   static GlobalAccess WordOf(const Block& block, uint64_t k);
-  // nullptr: nothing of that table was remembered yet. `word`: room for one that is kept with others.
+  // nullptr: nothing of that table was recorded yet. `word`: room for one that is recorded with others.
   static const GlobalAccess* CellOf(const Page& page, Table table, uint64_t cell, GlobalAccess& word);
-  // What of [begin, end), which lies in one page, the table remembers that `who` does not know.
+  // What the table records of [begin, end), which lies in one page, and `who` does not know.
   GlobalRival Check(const Page& page, Table table, uint64_t begin, uint64_t end, const GlobalViewer& who,
                     const GlobalAccess& access, const Fenced& fenced) const;
-  // What an ordinary access is not ordered behind.
+  // What an ordinary access is not ordered after.
   GlobalRival CheckTouch(const Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
                          const GlobalAccess& access) const;
-  // One lane, or lanes side by side, that touch memory of one page by an ordinary instruction; `access` is the first
+  // One lane, or consecutive lanes, that access memory of one page by an ordinary instruction; `access` is the first
   // one's.
   struct PageAccess {
     uint64_t address, end;
@@ -177,22 +177,22 @@ class GlobalOrder {
     bool write;
     const GlobalAccess& access;
   };
-  // Whether all that the page remembers of the blocks there is over for each lane of the warp.
+  // Whether all accesses that the page records for those blocks are complete for each lane of the warp.
   static bool AllOver(const Page& page, const PageAccess& lanes, const GlobalViewer& warp);
-  // Remembers accesses of whole blocks.
+  // Records accesses of whole blocks.
   void NoteBlocks(Page& page, const PageAccess& lanes);
-  // Remembers an access of one lane.
+  // Records an access of one lane.
   void NoteLane(Page& page, const PageAccess& lane);
   static bool Join(Block& block, uint32_t first, uint32_t last, const GlobalAccess& access);
   // An ordinary access. REQUIRES: the page is locked.
   GlobalRival TouchPage(Page& page, uint64_t address, uint32_t bytes, bool write, const GlobalViewer& who,
                         const GlobalAccess& access);
-  // What is not known of other clusters is not reported.
+  // Without knowledge of other clusters nothing is reported.
   GlobalRival Believe(const GlobalRival& rival, uint32_t cluster) const {
     return blind_.load(std::memory_order_relaxed) && rival.access.cluster != cluster ? GlobalRival{} : rival;
   }
   void Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
-  // Calls visit(begin, end) for the parts of a range in single pages.
+  // Calls visit(begin, end) for each page's part of a range.
   template <typename Visit>
   static void ForEachPage(uint64_t begin, uint64_t end, Visit visit) {
     for (uint64_t at = begin; at < end;) {
@@ -212,10 +212,10 @@ class GlobalOrder {
   std::mutex words_mutex_;
   std::unordered_map<const uint8_t*, VectorClock> words_;
   std::atomic<bool> any_words_{false};
-  std::atomic<bool> blind_{false};  // there were more words than may be: who knows whom is not known
+  std::atomic<bool> blind_{false};  // too many synchronising words: who knows what is unknown
 };
 
-// In two levels: a launch makes it anew, and most launches touch little of a large allocation.
+// In two levels: a launch allocates it again, and most launches touch little of a large allocation.
 struct GlobalOrder::Directory {
   static constexpr uint64_t kLeafPages = 128;
   using Leaf = std::array<std::atomic<Page*>, kLeafPages>;

@@ -1,4 +1,4 @@
-// HazardRules: how loud each kind of hazard is, and which ones of which kernels are not reported.
+// HazardRules: the severity of each kind of hazard, and the suppressions by kernel.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -41,8 +41,8 @@ struct Suppression {
   int source_line = 0;         // 0: any
   std::string text;            // "FILE:LINE: the rule", for messages
 
-  // A kernel is known by its name in the PTX, with the function in it or without ("k (f)", "k"), by the same as C++
-  // spells it, and by that without result, parameters and template arguments. Of inlined code both source positions
+  // A kernel matches by its name in the PTX, with or without the function in it ("k (f)", "k"), by the same demangled,
+  // and by that without result, parameters and template arguments. Of inlined code both source positions
   // count.
   bool Matches(HazardKind kind, const SourcePlace& place) const;
 };
@@ -54,7 +54,7 @@ struct HazardRules {
 
 // "shared-race=note". The Error lists what would be right.
 Status SetHazardLevel(HazardRules& rules, std::string_view assignment);
-// Appends the rules of a suppression file: one a line, "HAZARD KERNEL [PTX LINE | FILE:LINE]"; '#' begins a comment.
+// Appends the rules of a suppression file: one per line, "HAZARD KERNEL [PTX LINE | FILE:LINE]"; '#' begins a comment.
 // The Error names `name` and the line.
 Status AddSuppressions(HazardRules& rules, std::string_view name, std::string_view text);
 

@@ -1,10 +1,10 @@
-// Proof of a livelock: warps that run, but come back to a state that they have been in while nothing else has changed.
+// Proof of a livelock: warps that run, but return to an earlier state while nothing else has changed.
 // Part of Cluster.
 //
-// What a warp does next depends on its registers, its paths and what it reads. If all of that is as it was at an
-// earlier instruction, and nothing that others read or wait for has changed in between, the warp repeats itself until
-// somebody else acts. When that holds for every warp of a cluster, only another cluster can help; grid.cc decides
-// whether one can. A loop that counts its turns, looks at a clock or writes to memory does not repeat itself.
+// What a warp does next depends on its registers, its paths and what it reads. If all of that is the same as at an
+// earlier instruction, and nothing that others read or wait for has changed in between, the warp repeats its state
+// until another warp acts. When that holds for every warp of a cluster, only another cluster can help; grid.cc decides
+// whether one can. A loop that counts its iterations, reads a clock or writes to memory does not repeat its state.
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 using base::Cat;
 
-// Instructions of one warp among which a repetition is looked for.
+// The window, in instructions of one warp, in which a repetition is searched.
 constexpr uint64_t kProbe = 1 << 14;
 
 bool SamePath(const Path& a, const Path& b) {
@@ -56,7 +56,7 @@ void Warp::Remember(WarpState& state) const {
   state.local = local_;
 }
 
-// Brent's way of finding a cycle: the state is compared with one that is remembered ever more rarely.
+// Brent's cycle detection: the state is compared with one that is saved at intervals of powers of two.
 Cluster::Repetition Cluster::FindRepetition(Warp& warp, Spin& spin) {
   spin.warp = &warp;
   const uint64_t news = this->news();
@@ -74,7 +74,7 @@ Cluster::Repetition Cluster::FindRepetition(Warp& warp, Spin& spin) {
       uncounted_ += one;
     }
     if (this->news() != news) return Repetition::kNone;
-    if (executed == before) {  // it has come to wait
+    if (executed == before) {  // it is waiting now
       spin.warp = nullptr;
       return Repetition::kFound;
     }
@@ -139,7 +139,7 @@ void Cluster::ReportLivelock() {
   fault.place = fault.waits[0].who;
   fault.message =
       Cat(spins_.size(), spins_.size() == 1 ? " warp repeats itself" : " warps repeat themselves",
-          " for ever, and nothing that is left can change what they see; the first one ", fault.waits[0].what);
+          " forever, and nothing that still runs can change what they read; the first one ", fault.waits[0].what);
   SetFault(std::move(fault));
 }
 

@@ -1,5 +1,5 @@
-// What happens before what: mbarrier phases, barriers and synchronising words as vector clocks, and the checks of
-// accesses against them. Part of Cluster; exists for hazards only.
+// Happens-before: mbarrier phases, barriers and synchronising words as vector clocks, and the checks of
+// accesses against them. Part of Cluster; only with hazard checks.
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@ bool IsLaneAccess(uint8_t kind) {
   return kind == static_cast<uint8_t>(AsyncKind::kTensorLoad) || kind == static_cast<uint8_t>(AsyncKind::kTensorStore);
 }
 
-// Whether one thread's tcgen05 queue itself keeps `op` behind the operation that `first` is left of.
+// Whether one thread's tcgen05 queue itself orders `op` after the operation of which `first` remains.
 bool QueuedBehind(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
   if (first.issuer != op.warp || first.lane != op.lane || first.cta_group != op.cta_group) return false;
   const auto kind = static_cast<AsyncKind>(first.kind);
@@ -52,7 +52,7 @@ void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
   for (const OpHandle& op : ops) {
     waiting.push_back(op);
     NoteArriver(op->warp);
-    // What a tcgen05 queue holds is known by its commits.
+    // Commits publish the contents of a tcgen05 queue.
     if (op->record && !(IsTensorQueue(op->kind) && op->cta_group != 0))
       op->record->over.push_back({agent, kAllLanes, past + settled_ + 1});
   }
@@ -132,7 +132,7 @@ void NamedBarrier::Complete() {
 }
 
 void Cluster::SynchroniseAt(const uint8_t* host, bool global, Warp& warp, int lane, WordOrder order) {
-  constexpr uint64_t kWordBytes = 256;  // of the host, about
+  constexpr uint64_t kWordBytes = 256;  // of the host, approximately
   const uint32_t mask = uint32_t{1} << lane;
   const bool for_all = global && order.reach == FenceScope::kDevice;
   const auto take = [&](FenceScope distance, const VectorClock& told) {
@@ -219,7 +219,7 @@ void Cluster::Visit(Warp& warp, Cta& cta, int lane) {
     warp.Report(HazardKind::kRemoteLifetime, lane, Cat("CTA rank ", cta.rank(), " has already ended"));
     return;
   }
-  // Once all have met, all have started, whether they met for memory's sake or not.
+  // Once all have arrived, all have started, whether that barrier ordered memory or not.
   if (barrier_generation == 0 && !view.KnowsAnyOf(first, static_cast<uint16_t>(first + cta.warps.size()))) {
     warp.Report(HazardKind::kRemoteLifetime, lane,
                 Cat("nothing has shown this thread that CTA rank ", cta.rank(), " has started"));
@@ -259,12 +259,12 @@ void Cluster::CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use)
 void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use) {
   TensorShadow& shadow = use.cta->tensor_shadow();
   enum class Lack : uint8_t { kNothing, kOrder, kFence };
-  // What the earlier operation lacks to be ordered before this one.
+  // What is missing to order the earlier operation before this one.
   const auto lack_of = [&](const RecordRef& earlier, uint64_t when) {
     const bool own_lanes = earlier->issuer == op.warp && IsLaneAccess(earlier->kind);
     if (own_lanes || QueuedBehind(*earlier, op, machine().policies.queue_order)) return Lack::kNothing;
     if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) return Lack::kOrder;
-    // What a thread has itself waited for goes before its queue without fences.
+    // What a thread has waited for itself precedes its queue without fences.
     if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<AsyncKind>(earlier->kind))) return Lack::kNothing;
     const bool before = IsLaneAccess(earlier->kind) && earlier->issuer->before_fence < when;
     return !before && earlier->KnownTo(op.warp->fenced) ? Lack::kNothing : Lack::kFence;
@@ -287,7 +287,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
                " a tcgen05.fence::", before ? "before" : "after", "_thread_sync is missing"));
     return true;
   };
-  // What came before an operation that is still under way and goes before this one goes before this one too.
+  // What came before an operation that is still under way and precedes this one precedes this one too.
   const auto behind_pending = [&](int column, int group) {
     return std::any_of(op.after.begin(), op.after.end(), [&](const OpHandle& before) {
       return std::any_of(before->tensor.begin(), before->tensor.end(), [&](const AsyncOp::TensorUse& held) {
@@ -299,7 +299,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
   const TensorShadow::Cell* fine = nullptr;  // mostly the same operations have touched the whole range
   const auto is_fine = [&](int begin, int end, int group, const TensorShadow::Cell& cell) {
     if (fine != nullptr && fine->read.get() == cell.read.get() && fine->write.get() == cell.write.get()) return true;
-    // The later of the two came behind the earlier one, and so does what comes behind the later.
+    // The later of the two came after the earlier one, and so does what comes after the later.
     const bool read_last = cell.read && (!cell.write || cell.read_at > cell.written_at);
     const RecordRef& last = read_last ? cell.read : cell.write;
     if (last && lack_of(last, read_last ? cell.read_at : cell.written_at) != Lack::kNothing) {
@@ -330,7 +330,7 @@ void Cluster::NoteUses(const AsyncOp& op, bool reads, bool writes) {
     const bool own = std::all_of(op.record->over.begin(), op.record->over.end(),
                                  [&](const Epoch& e) { return e.agent == op.warp->knowledge.agent(); });
     if (op.kind == AsyncKind::kCopy && own) {
-      // A cp.async that its thread has waited for is a store of that thread; the generic proxy makes it.
+      // A cp.async that its thread has waited for is a store of that thread, by the generic proxy.
       const Accessor by = {&op.warp->knowledge, LaneOf(op), false,
                            static_cast<uint16_t>(op.warp->proxy_fences[LaneOf(op)]), op.at.line};
       (void)use.cta->shared_shadow->Write(use.range.begin, use.range.end - use.range.begin, by);
@@ -375,7 +375,7 @@ void Cluster::MakeRecord(AsyncOp& op) {
     op.warp->Release(uint32_t{1} << op.lane, *op.issuer_knew);
   }
   if (!IsTensorQueue(op.kind) || op.cta_group == 0) return;
-  // Each commit tells of everything that its thread has queued, whoever has seen parts of that be complete before.
+  // Each commit covers everything that its thread has queued, whoever has seen parts of that be complete before.
   const auto [queue, fresh] =
       queue_agents_.try_emplace({op.warp->knowledge.agent(), op.lane, op.cta_group}, uint16_t{0}, 0u);
   if (fresh) queue->second.first = NewAgent();
@@ -389,7 +389,7 @@ void Cluster::MakeRecord(AsyncOp& op) {
 
 void Cluster::AddMoments(OpRecord& record, const Warp& warp, uint32_t mask) {
   if ((warp.live() & ~mask) == 0) {
-    // A wgmma is one operation of four warps, whoever of them has waited; tcgen05.ld and st are what each lane does.
+    // A wgmma is one operation of four warps, whoever of them has waited; tcgen05.ld and st are per lane.
     record.over.push_back(
         warp.knowledge.Now(record.kind == static_cast<uint8_t>(AsyncKind::kWgmma) ? kAnyLane : kAllLanes));
     return;

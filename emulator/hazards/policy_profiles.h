@@ -1,5 +1,5 @@
-// Profiles: answers to all questions of policies.def at once. "hardware" has what devices and known kernels are seen to
-// do, the default answers; "manual" has only what the manual promises (policy_profiles.def says where and why).
+// Profiles: answers to all questions of policies.def at once. "hardware" has what devices do and known kernels rely on,
+// the default answers; "manual" has only what the manual promises (policy_profiles.def says where and why).
 #pragma once
 
 #include <string_view>

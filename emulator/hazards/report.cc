@@ -134,7 +134,7 @@ void HazardLog::Add(HazardKind kind, const SourcePlace& place, std::string messa
   if (const auto known = entries_.find(key); known != entries_.end()) {
     Hazard& hazard = known->second;
     ++hazard.count;
-    // The first CTA of the grid stands for the others, whichever host thread was faster.
+    // The entry has the first CTA of the grid, whichever host thread was faster.
     const auto order = [](const SourcePlace& p) { return std::array{p.cta[2], p.cta[1], p.cta[0]}; };
     if (order(place) < order(hazard.place)) {
       hazard.place = place;

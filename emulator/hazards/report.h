@@ -1,4 +1,4 @@
-// What a launch leaves behind besides its results: hazards, the fault that ended it, counters.
+// The report of a launch: hazards, the fault that ended it, counters.
 //
 // Thread-safety: HazardLog may be called from all host threads of a launch; the rest are plain values.
 #pragma once
@@ -62,7 +62,7 @@ enum class FaultKind : uint8_t {
   kMisalignedAddress,
   kIllegalInstruction,
   kInvalidAddressSpace,
-  kLaunchFailure,  // what hardware answers with "unspecified launch failure": trap, mbarrier overflow
+  kLaunchFailure,  // "unspecified launch failure" on hardware: trap, mbarrier overflow
   kDeadlock,
   kLivelock,
 // Limits (limits.def).
@@ -75,14 +75,14 @@ std::string_view NameOf(FaultKind kind);
 struct WaitingPath {
   SourcePlace who;
   std::string what;                    // "waits for parity 0 of the mbarrier at …"
-  std::vector<std::string> could_end;  // the warps that could end it, as far as is known
+  std::vector<std::string> could_end;  // the warps that could end it, if known
 };
 
 struct Fault {
   FaultKind kind = FaultKind::kLaunchFailure;
   SourcePlace place;
   std::string message;
-  // Of a deadlock, a livelock or an exceeded limit: everybody who waits, and warps each of which waits for the next.
+  // Of a deadlock, a livelock or an exceeded limit: all waiters, and warps each of which waits for the next.
   std::vector<WaitingPath> waits = {};
   std::vector<std::string> cycle = {};
 
@@ -107,25 +107,25 @@ struct Counters {
   std::map<std::string, uint64_t> opcodes;  // warp instructions by opcode
   // Operations whose result depends on a policy.
   std::array<uint64_t, kPolicies> policies{};
-  std::vector<uint64_t> rows;  // warp instructions by row of the instruction table; short if none
+  std::vector<uint64_t> rows;  // warp instructions by row of the instruction table; short if there are none
 
   void Add(const Counters& other);
 };
 
-// What the launches of one kernel took.
+// The cost of the launches of one kernel.
 struct KernelUse {
   uint64_t launches = 0;
   uint64_t warp_instructions = 0, thread_instructions = 0;
   double seconds = 0;  // of the host
 };
 
-// Collects hazards: one entry per kind and PTX line, at most kMaxEntries of them, as its rules say.
+// Collects hazards: one entry per kind and PTX line, at most kMaxEntries of them, subject to its rules.
 class HazardLog {
  public:
   static constexpr size_t kMaxEntries = 200;
-  // Of what comes from now on; no suppression has been used.
+  // For hazards from now on; resets the suppressions' use.
   void SetRules(HazardRules rules);
-  // The texts that the lines of what comes from now on are of, by the kernel's name. They outlive the next Take.
+  // The PTX texts to which lines refer from now on, by the kernel's name. They outlive the next Take.
   using Modules = std::map<std::string, const ModuleSyntax*>;
   void SetModules(Modules modules);
   void Add(HazardKind kind, const SourcePlace& place, std::string message);
@@ -142,16 +142,16 @@ class HazardLog {
   HazardRules rules_;
   Modules modules_;
   std::set<size_t> used_;  // suppressions
-  std::set<Key> silent_;   // what they and levels have silenced
+  std::set<Key> silent_;   // silenced by them and by levels
   std::map<Key, Hazard> entries_;
 };
 
-// What kernels print, in the order in which their threads came to it.
+// What kernels print, in the order in which their threads execute printf.
 class PrintLog {
  public:
-  // How many bytes there may be until they are taken; none at first.
+  // The most bytes between two takes; 0 at first.
   void Allow(uint64_t most);
-  // False: that would be more than allowed, and is dropped.
+  // False: it exceeds the limit, and is dropped.
   bool Add(std::string_view text);
   std::string Take();
 

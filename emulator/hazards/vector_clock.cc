@@ -143,7 +143,7 @@ void Knowledge::SyncLanes(uint32_t mask, uint32_t live) {
   VectorClock together;
   Release(mask, live, together);
   if ((live & ~mask) == 0) {
-    // Nobody knows more than the others any longer.
+    // No lane knows more than the others any longer.
     for (uint32_t rest = with_own_; rest != 0; rest &= rest - 1)
       own_[static_cast<size_t>(std::countr_zero(rest))].reset();
     with_own_ = 0;

@@ -1,10 +1,10 @@
-// Who knows what has happened: vector clocks over the warps and mbarriers of a cluster.
+// What each warp knows to have happened: vector clocks over the warps and mbarriers of a cluster.
 //
 // An agent is a warp, or an mbarrier, whose clock counts its completed phases. A warp's clock counts what it has
-// released. What a warp knows holds for all its lanes, and a lane that has waited alone knows more than the others
-// until the warp synchronises; a lane that arrives alone tells about itself, not about its neighbours. That is as exact
-// as a clock per thread, at the price of a clock per warp. Thread-safety: none; they belong to their cluster's host
-// thread.
+// released. What a warp knows holds for all its lanes, and a lane that has waited by itself knows more than the others
+// until the warp synchronises; a lane that arrives by itself releases its own accesses only, not its neighbours'.
+// As exact as a clock per thread, at the cost of a clock per warp. Thread-safety: none; they belong to their cluster's
+// host thread.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace laneshift::emulator {
 
 inline constexpr uint8_t kAllLanes = 0xff;
-// What a warp-wide instruction has shown to the warp: whoever knows of one lane there knows it.
+// What a warp-wide instruction has shown to the warp: who knows it of one lane knows it of all.
 inline constexpr uint8_t kAnyLane = 0xfe;
 
 // One moment in the life of an agent.
@@ -30,8 +30,8 @@ struct Epoch {
 
 class VectorClock;
 
-// What is known of the threads of another cluster, whose clocks count apart: what they have done, and what of that a
-// fence.proxy.async stands behind.
+// What is known of the threads of another cluster, whose clocks count separately: what they have done, and what of that
+// precedes a fence.proxy.async.
 struct ForeignClock {
   uint32_t cluster = 0;  // its number in GlobalOrder
   std::shared_ptr<const VectorClock> known, fenced;
@@ -50,7 +50,7 @@ class VectorClock {
   bool empty() const { return known_.empty() && singles_.empty() && foreign_ == nullptr; }
 
   // ---- other clusters (global_order.h) ----
-  // Whether a moment of that cluster is known, or known to be behind a fence.proxy.async.
+  // Whether a moment of that cluster is known, or known to precede a fence.proxy.async.
   bool KnowsOf(uint32_t cluster, const Epoch& moment) const;
   bool FencedOf(uint32_t cluster, const Epoch& moment) const;
   // All that clusters of lower numbers have done is known: they are of grids that have ended.
@@ -58,7 +58,7 @@ class VectorClock {
   uint32_t ended() const { return ended_; }
   const std::shared_ptr<const ForeignClocks>& foreign() const { return foreign_; }
   void JoinForeign(const std::shared_ptr<const ForeignClocks>& other);
-  // What it knows of its own cluster only.
+  // Knowledge of its own cluster only.
   VectorClock Near() const;
   // Whether it knows anything at all of the agents [first, last).
   bool KnowsAnyOf(uint16_t first, uint16_t last) const;
@@ -67,7 +67,7 @@ class VectorClock {
   bool KnowsLane(const Epoch& moment) const;
 
   std::vector<uint32_t> known_;  // by agent
-  std::vector<Epoch> singles_;   // what single lanes have told beyond that, at most one entry a lane
+  std::vector<Epoch> singles_;   // what single lanes have released beyond that, at most one entry per lane
   std::shared_ptr<const ForeignClocks> foreign_;
   uint32_t ended_ = 0;
 };
@@ -78,7 +78,7 @@ class Knowledge {
   explicit Knowledge(uint16_t agent) : agent_(agent) {}
 
   uint16_t agent() const { return agent_; }
-  // The moment of an access that `lane` makes now; kAllLanes: that the warp makes as a whole.
+  // The moment of an access that `lane` makes now; kAllLanes: one that the warp makes as a whole.
   Epoch Now(uint8_t lane) const { return {agent_, lane, clock_}; }
   // Whether `moment` happened before what `lane` does now. kAllLanes: before what each of the lanes does.
   bool Knows(uint8_t lane, const Epoch& moment) const {
@@ -86,7 +86,7 @@ class Knowledge {
     return View(lane).Knows(moment);
   }
   const VectorClock& View(uint8_t lane) const { return lane < kLanes && own_[lane] != nullptr ? *own_[lane] : view_; }
-  // The lanes of `mask` learn. `live`: the lanes that there are.
+  // The lanes of `mask` learn. `live`: the lanes that have not exited.
   void Acquire(uint32_t mask, uint32_t live, const VectorClock& from);
   // Adds to `to` what the lanes of `mask` know and have done, and begins a new moment.
   void Release(uint32_t mask, uint32_t live, VectorClock& to);

@@ -134,7 +134,7 @@ bool LocateQuietly(Warp& warp, StateSpace space, uint64_t address, uint32_t byte
   switch (space) {
     case StateSpace::kShared:
     case StateSpace::kSharedCluster:
-      // A generic address will do where a shared one is asked for: the low half is the same.
+      // A generic address is valid where a shared one is expected: the low half is the same.
       if (InWindow(address, kSharedWindow)) address -= kSharedWindow;
       return SharedBytes(warp, address, bytes, lane, space == StateSpace::kSharedCluster, to);
     case StateSpace::kLocal:
@@ -178,7 +178,7 @@ bool Locate(Warp& warp, StateSpace space, uint64_t address, uint32_t bytes, int 
   }
   Cluster& cluster = warp.cta().cluster();
   if (to.space == StateSpace::kShared || to.space == StateSpace::kGlobal) {
-    // Whether an atomic operation changes anything it says itself.
+    // Atomic operations mark their writes themselves.
     if (Writes(kind) && kind != AccessKind::kAtomic) cluster.NoteChange();
     if (Spin* spin = cluster.watch(); spin != nullptr && Reads(kind))
       spin->Note({to.space, to.space == StateSpace::kShared ? to.offset : address, to.cta, to.host, bytes});

@@ -1,5 +1,5 @@
-// Loads and stores of a whole warp at once, as long as Locate would say nothing about any of its lanes but, perhaps,
-// that they race.
+// Loads and stores of a whole warp at once, provided that Locate would report nothing for any of its lanes except,
+// perhaps, races.
 
 #include <algorithm>
 #include <array>
@@ -30,14 +30,14 @@ struct WarpAddresses {
   uint64_t span() const { return highest - lowest + bytes; }
   bool InWindow(uint64_t window) const { return lowest - window < kWindowBytes && highest - window < kWindowBytes; }
   bool OutsideWindows() const { return highest < kSharedWindow || lowest >= kParamWindow + kWindowBytes; }
-  // Addresses from now on count from `window`.
+  // Addresses from now on are relative to `window`.
   void Enter(uint64_t window) {
     if (window == 0) return;
     ForLanes(mask, [&](int lane) { of[static_cast<size_t>(lane)] -= window; });
     lowest -= window;
     highest -= window;
   }
-  // Whether the test holds for the range as a whole, or, where that is wide or fails, for each lane's part of it.
+  // Whether the test holds for the range as a whole, or, if that is wide or fails, for each lane's part of it.
   template <typename Test>
   bool All(Test test) const {
     constexpr uint64_t kNarrow = 4096;
@@ -46,13 +46,13 @@ struct WarpAddresses {
     while (rest != 0 && test(of[static_cast<size_t>(std::countr_zero(rest))], bytes)) rest &= rest - 1;
     return rest == 0;
   }
-  // Calls visit(begin, count) for all that the lanes access, each byte at least once.
+  // Calls visit(begin, count) for all accessed bytes, each at least once.
   template <typename Visit>
   void ForEachPart(Visit visit) const {
     if (consecutive) return visit(lowest, span());
     ForLanes(mask, [&](int lane) { visit(of[static_cast<size_t>(lane)], uint64_t{bytes}); });
   }
-  // `first`: where the byte at the address `begin` is.
+  // `first`: where the byte at the address `begin` lies.
   void Find(HostBytes& hosts, uint8_t* first, uint64_t begin) const {
     ForLanes(mask,
              [&](int lane) { hosts[static_cast<size_t>(lane)] = first + (of[static_cast<size_t>(lane)] - begin); });
@@ -74,7 +74,7 @@ struct WarpAddresses {
     });
     aligned = (all & (bytes - 1)) == 0;
   }
-  // The common case: all lanes at one distance from each other, as in rows and columns. False: they are not, or far apart.
+  // The common case: a constant stride between lanes, as in rows and columns. False: there is none, or it is too large.
   template <typename Base>
   bool FillRow(const Base* base, uint64_t offset) {
     constexpr uint64_t kFar = 1 << 24;

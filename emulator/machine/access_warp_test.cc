@@ -1,5 +1,5 @@
-// A whole warp's access at once leaves the same behind as its lanes one after the other: bytes, hazards, faults, and
-// what is remembered for later accesses.
+// A whole warp's access at once has the same effects as its lanes one after the other: bytes, hazards, faults, and
+// the records for later accesses.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ constexpr uint64_t kGlobalBytes = 8192;
 constexpr uint32_t kSharedBytes = 4096, kLocalBytes = 256;
 constexpr int kWarps = 3, kSteps = 3000;
 
-// Each step is a line of its own, so that the log keeps the hazards of each apart.
+// Each step has its own line, so that the log keeps the hazards of each separate.
 std::string LongKernel() {
   std::string text = base::Cat(
       ".version 8.7\n.target sm_100a\n.address_size 64\n.entry k(.param .b8 p[64]) {\n.reg .b64 %rd<3>;\n"

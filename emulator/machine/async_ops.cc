@@ -24,7 +24,7 @@ bool OfOneQueue(const AsyncOp& a, const AsyncOp& b) {
   return a.warp == b.warp && a.lane == b.lane && a.cta_group == b.cta_group;
 }
 
-// The pairs that one thread's tcgen05 instructions are executed in order for (PTX ISA, tcgen05 memory consistency).
+// The pairs of one thread's tcgen05 instructions that execute in order (PTX ISA, tcgen05 memory consistency).
 // REQUIRES: both are of one queue.
 bool OrderedByManual(const AsyncOp& first, const AsyncOp& second, AshiftOrder ashift_order) {
   switch (second.kind) {
@@ -79,8 +79,8 @@ bool SameStore(const AsyncOp& a, const AsyncOp& b) {
          std::equal(a.global.begin(), a.global.end(), b.global.begin(), b.global.end(), same_global);
 }
 
-// Several lanes of a warp store the same bytes to the same place: kernels do not always elect one, and no order of
-// equal stores can be told from another. The first of them stands for all.
+// Several lanes of a warp store the same bytes to the same place: kernels do not always elect one, and equal stores
+// in any order are indistinguishable. The first of them is checked for all.
 bool RepeatsStore(const AsyncOp& op, const std::vector<OpHandle>& unreleased) {
   if (op.kind != AsyncKind::kBulkStore) return false;
   for (auto other = unreleased.rbegin(); other != unreleased.rend(); ++other) {
@@ -101,9 +101,9 @@ bool Collide(const AsyncOp& a, const AsyncOp& b) {
   });
 }
 
-// Hardware runs a warp's tcgen05.ld and st in order, and of a thread's queue at least tcgen05.cp and shift behind what
-// they meet. Where nothing promises an order between two on the same columns that is reported, and the values are still
-// those of hardware.
+// Hardware runs a warp's tcgen05.ld and st in order, and of a thread's queue at least tcgen05.cp and shift after the
+// conflicting operations. If no order between two on the same columns is promised that is reported, and the values are
+// still those of hardware.
 void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
   const bool lanes = IsLaneAccess(op.kind);
   for (const OpHandle& other : unreleased) {
@@ -117,7 +117,7 @@ void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
 
 constexpr uint32_t kOneLess = ~0u;
 
-// Counts the operation in, or out, of the blocks that it touches.
+// Adds the operation to the counts of the blocks that it accesses, or removes it.
 void CountPending(const AsyncOp::SharedUse& use, uint32_t delta) {
   SharedMemory& memory = use.cta->shared();
   use.ForEachWord([&](GranuleWord word) {
@@ -255,7 +255,7 @@ bool Cluster::AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space
   const uint8_t issuer = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
   const auto is_before = [&](const Warp::ProxyFenced& fence) {
     if ((fence.spaces & static_cast<uint8_t>(space)) == 0 || !covers(fence)) return false;
-    // What a whole warp issues (wgmma) comes after what all its lanes have executed.
+    // What a whole warp issues (wgmma) follows what all its lanes have executed.
     if (issuer == kAllLanes && fence.moment.agent == user.knowledge.agent() && (user.live() & ~fence.lanes) == 0)
       return true;
     for (uint32_t rest = fence.lanes; rest != 0; rest &= rest - 1) {
@@ -271,14 +271,14 @@ bool Cluster::AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space
   });
 }
 
-// Whether some fence.proxy.async stands between the access at `moment` and the operation: after the one in the order of
+// Whether some fence.proxy.async lies between the access at `moment` and the operation: after the one in the order of
 // memory, and before the other.
 bool Cluster::FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const {
   return AnyProxyFence(user, lane_of_user, space,
                        [&](const Warp::ProxyFenced& fence) { return fence.knew.Knows(moment); });
 }
 
-// The policy `proxy_fence` is about the threads of one cluster; between clusters any fence on the path will do.
+// The policy `proxy_fence` applies to the threads of one cluster; between clusters any fence on the path will do.
 bool Cluster::StoreIsFenced(const GlobalAccess& store, const Warp& user, int lane_of_user) {
   if (store.cluster != number_) {
     const uint8_t lane = lane_of_user < 0 ? kAllLanes : static_cast<uint8_t>(lane_of_user);
@@ -311,7 +311,7 @@ VectorClock Cluster::FencedBefore(const Warp& warp, int lane) const {
   return fenced;
 }
 
-// Granule by granule; the first finding stands for all.
+// Granule by granule; only the first hazard is reported.
 void Cluster::CheckPendingShared(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   SharedMemory& memory = use.cta->shared();
   bool found = false;
@@ -387,7 +387,7 @@ bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool w
   return false;
 }
 
-// Whether `first` goes before `second` for the order of their thread's queue; notes where an answer decides.
+// Whether `first` precedes `second` by the order of their thread's queue; counts uses of a policy's answer.
 bool Cluster::FollowsInQueue(const AsyncOp& first, const AsyncOp& second, PolicySet& used) const {
   if (!OfOneQueue(first, second)) return false;
   const AshiftOrder ashift = machine().policies.ashift_order;
@@ -399,8 +399,8 @@ bool Cluster::FollowsInQueue(const AsyncOp& first, const AsyncOp& second, Policy
   return machine().policies.queue_order == QueueOrder::kInOrder;
 }
 
-// A kernel's loop issues one mma like the other: who follows the last one follows all of them, and nothing else that is
-// under way touches Tensor Memory.
+// A kernel's loop issues one mma like the other: what follows the last one follows all of them, and nothing else that
+// is under way accesses Tensor Memory.
 bool Cluster::JoinChain(AsyncOp& op) {
   if (chain_ == nullptr || op.kind != AsyncKind::kMma || op.order_key != chain_->order_key || !OfOneQueue(*chain_, op))
     return false;
@@ -409,7 +409,7 @@ bool Cluster::JoinChain(AsyncOp& op) {
   return true;
 }
 
-// Newest first, and none that an other one already follows: `after` stays short however many operations are pending.
+// Latest first, without those that another one already follows: `after` is short however many operations are pending.
 void Cluster::FindPredecessors(AsyncOp& op) {
   if (JoinChain(op)) return;
   std::vector<AsyncOp*> open;
@@ -437,9 +437,9 @@ AsyncOp::~AsyncOp() {
 
 namespace {
 
-// What an operation takes of the host's memory, its record and its places among the pending ones included.
+// The host memory of an operation, including its record and its entries among the pending ones.
 uint64_t HostBytesOf(const AsyncOp& op) {
-  constexpr uint64_t kNodes = 256;        // what refers to it
+  constexpr uint64_t kNodes = 256;        // entries that refer to it
   constexpr uint64_t kGlobalRange = 128;  // here and in PendingRanges
   return sizeof(AsyncOp) + sizeof(OpRecord) + kNodes + op.effect_bytes + op.global.size() * kGlobalRange +
          op.after.size() * sizeof(OpHandle) + op.covered.size() * sizeof(OpHandle);

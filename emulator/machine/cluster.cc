@@ -13,9 +13,9 @@ namespace {
 using base::Cat;
 
 constexpr uint64_t kQuantum = 4096;
-// A waiter is told "not yet" this often without any event before the cluster counts as deadlocked.
+// A waiter gets "not yet" this often without any event before the cluster counts as deadlocked.
 constexpr uint64_t kPatience = 8;
-// So often lanes may go on without the others, and nothing comes of it.
+// The most times that lanes may proceed without the others in vain.
 constexpr uint64_t kFruitlessReleases = 64;
 // Rounds of spinning without an event before other clusters get the host thread.
 constexpr int kRoundsBeforeYield = 4;
@@ -159,7 +159,7 @@ uint32_t Cluster::live_threads() const {
   return count;
 }
 
-// One slice for every path that can run. `ran`: at least one did something.
+// One quantum for every path that can run. `ran`: at least one made progress.
 bool Cluster::RunRound(bool& ran) {
   const bool random = machine().completion == Completion::kRandom;
   std::vector<Warp*> warps;
@@ -204,7 +204,7 @@ Outcome Cluster::EndAtLimit(Warp& warp, FaultKind which, int lane) {
 
 Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
   host_ = &host;
-  if (launch_.has_dependent || launch_.predecessors_ended != nullptr) Signal();  // what waits for grids looks again
+  if (launch_.has_dependent || launch_.predecessors_ended != nullptr) Signal();  // waits for grids are retried
   const uint64_t news_before = news();
   int idle_rounds = 0;
   while (true) {
@@ -223,7 +223,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
       idle_rounds = 0;
       continue;
     }
-    // Nothing happened but spinning: time for something asynchronous, and for other clusters.
+    // Nothing but spinning happened: time for something asynchronous, and for other clusters.
     if (!pending_.empty()) {
       if (!CompleteSomething()) return Result::kFault;
       continue;
@@ -239,7 +239,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
     }
     if (WaitsForGrids()) {
       if (!PredecessorsEnded()) return news() != news_before ? Result::kYield : Result::kStuck;
-      Signal();  // another host thread has ended them since it looked
+      Signal();  // another host thread has ended them since the check
       continue;
     }
     if (TimeOutWaiters() || ReleaseParts()) continue;

@@ -38,10 +38,10 @@ namespace laneshift::emulator {
 
 enum class Completion : uint8_t { kEager, kLate, kRandom };
 
-// What all clusters of a launch share; immutable while they run, but for the log and global memory's bytes.
+// What all clusters of a launch share; immutable while they run, except for the log and global memory's bytes.
 struct EmulatedMachine {
   GlobalMemory* memory = nullptr;
-  GlobalOrder* order = nullptr;  // null where hazards are not looked for
+  GlobalOrder* order = nullptr;  // null without hazard checks
   HazardLog* hazards = nullptr;  // nullptr: do not check
   PrintLog* prints = nullptr;    // nullptr: what kernels print is dropped
   Completion completion = Completion::kEager;
@@ -77,7 +77,7 @@ struct Launch {
   uint32_t first_cluster = 1;  // as GlobalOrder counts
   uint32_t ended_before = 1;   // clusters of lower numbers are of kernels that ended before this one began
 };
-// Static and dynamic, of each CTA.
+// Static and dynamic, per CTA.
 uint32_t SharedBytesOf(const Launch& launch);
 
 enum class AsyncKind : uint8_t {
@@ -95,10 +95,10 @@ enum class AsyncKind : uint8_t {
   kCancel
 };
 std::string_view NameOf(AsyncKind kind);
-// mma, cp, shift, commit: what a thread's tcgen05 instructions queue.
+// mma, cp, shift, commit: what a thread issues to its tcgen05 queue.
 bool IsTensorQueue(AsyncKind kind);
 
-// An asynchronous operation from its issue until something that the ISA recognises has shown its completion.
+// An asynchronous operation from its issue until a completion mechanism of the ISA has shown its end.
 class AsyncOp {
  public:
   struct SharedUse {
@@ -137,7 +137,7 @@ class AsyncOp {
   struct GlobalUse {
     uint64_t begin, end;
     bool write;
-    bool in_part = false;  // not all of its bytes are written
+    bool in_part = false;  // only some of its bytes are written
   };
   struct GlobalRange {
     uint64_t begin, end;
@@ -154,7 +154,7 @@ class AsyncOp {
   std::vector<SharedUse> shared;
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
-  // What it loads from global memory, and what it adds to there: atomic reductions are not kept apart from each other.
+  // What it loads from global memory, and what it adds to there: atomic reductions do not conflict with each other.
   std::shared_ptr<const std::vector<GlobalRange>> loads, sums;
   std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
   struct Matrices {
@@ -164,7 +164,7 @@ class AsyncOp {
   std::vector<Matrices> matrices;
   std::vector<RegisterMove> moves;       // of those, to others that it owns too, in program order
   std::vector<OpHandle> after;           // operations that take effect before this one
-  std::vector<OpHandle> covered;         // a commit: what its arrival tells about
+  std::vector<OpHandle> covered;         // a commit: the operations that its arrival covers
   std::function<bool(AsyncOp&)> effect;  // false: the launch has a fault
   // tcgen05 order: same issuer, cta_group and, for two mma, accumulator and shape.
   int cta_group = 0;
@@ -172,15 +172,15 @@ class AsyncOp {
   bool is_4x256b = false;
   bool shifts_a = false;
   uint64_t serial = 0;
-  // Where hazards are looked for: what accesses of its ranges will be compared with, and, of a commit, what its issuer
+  // With hazard checks: what accesses of its ranges will be compared with, and, of a commit, what its issuer
   // knew.
   RecordRef record;
   std::unique_ptr<VectorClock> issuer_knew;
-  uint64_t followed_by = 0;  // serial of the last operation that was found to be ordered after this one
-  // An mma of a chain: it follows all other operations on Tensor Memory that were under way when it was issued, and
-  // these are mma of its queue with its D and shape.
+  uint64_t followed_by = 0;  // serial of the latest operation that was found to be ordered after this one
+  // An mma of a chain: it follows all other operations on Tensor Memory that were under way when it was issued, which
+  // are mma of its queue with its D and shape.
   bool in_chain = false;
-  // Host memory: of its effect beyond a few words, and, once it is issued, in all.
+  // Host memory: of its effect beyond a few words, and, once it is issued, in total.
   uint64_t effect_bytes = 0, counted_bytes = 0;
   MemoryLedger* ledger = nullptr;
 
@@ -195,7 +195,7 @@ class LaneArrivals {
  public:
   // `lane` arrives in `phase`. True: it has waited for nothing since it arrived in an earlier phase, with other lanes.
   bool Arrive(const Warp& warp, int lane, uint32_t phase);
-  // The warp completes the phase. True: a lane of it arrived twice, and another one that usually does has not.
+  // The warp completes the phase. True: a lane of it arrived twice, and another one that usually arrives has not.
   bool Complete(const Warp& warp, uint32_t phase);
 
  private:
@@ -209,18 +209,19 @@ class LaneArrivals {
   std::vector<Of> warps_;
 };
 
-// An mbarrier object and what its phases tell.
+// An mbarrier object and what its phases publish.
 class BarrierSlot {
  public:
   Mbarrier state;
-  // Operations whose completion a phase tells, by phase parity.
+  // Operations whose completion a phase covers, by phase parity.
   std::array<std::vector<OpHandle>, 2> told;
 
-  // The running phase will tell that these operations are over. Call before the arrival or the bytes that may end it.
+  // The current phase will cover the completion of these operations. Call before the arrival or the bytes that may
+  // end it.
   void Tell(const std::vector<OpHandle>& ops);
-  // What arrivals of the running phase tell, from the object's own CTA or from others. Call before they arrive.
+  // What arrivals of the current phase publish, from the object's own CTA or from others. Call before they arrive.
   VectorClock& Gathering(bool far = false);
-  // What the last phase of this parity has told. REQUIRES: that phase is complete.
+  // What the last phase of this parity has published. REQUIRES: that phase is complete.
   const VectorClock& Told(uint32_t parity, bool far = false);
 
   uint16_t agent = 0;  // of its phases
@@ -235,7 +236,7 @@ class BarrierSlot {
 
  private:
   void Settle();
-  uint32_t settled_ = 0;  // the phase that clocks_ are about
+  uint32_t settled_ = 0;  // the phase to which clocks_ belong
   std::array<VectorClock, 2> clocks_, far_clocks_;
 };
 
@@ -246,31 +247,31 @@ struct NamedBarrier {
   // bar.red
   uint32_t votes = 0, result = 0;
   bool all = true, any = false, result_all = true, result_any = false;
-  VectorClock gathering, told;  // by those who have arrived, to those who go on
+  VectorClock gathering, told;  // from the threads that have arrived, to those that proceed
 
   void Complete();
 };
 
-// The four warps of a warpgroup meeting at one instruction.
+// The four warps of a warpgroup that join at one instruction.
 struct Rendezvous {
   uint32_t arrived = 0;
   uint64_t generation = 0;
   const Instruction* instruction = nullptr;
-  OpHandle last;  // the newest wgmma: they take effect in order
+  OpHandle last;  // the latest wgmma: they take effect in order
 };
 
-// The two CTAs of a pair meeting at one tcgen05 alloc, dealloc or relinquish_alloc_permit with cta_group::2.
+// The two CTAs of a pair that join at one tcgen05 alloc, dealloc or relinquish_alloc_permit with cta_group::2.
 struct TensorPair {
   enum class Operation : uint8_t { kAlloc, kDealloc, kRelinquish };
   struct Side {
-    const Warp* warp = nullptr;  // nullptr: this CTA has not come yet
+    const Warp* warp = nullptr;  // nullptr: this CTA has not arrived yet
     Operation operation{};
     TensorAddress address;
     uint32_t columns = 0;
     bool operator==(const Side&) const = default;
   };
   std::array<Side, 2> sides;
-  bool served = false;  // done for both; each side still has to leave
+  bool served = false;  // done for both; each CTA still has to leave
   TensorMemoryAllocator::Block block;
 };
 
@@ -290,7 +291,7 @@ class Cta {
   uint32_t rank() const { return rank_; }
   const std::array<uint32_t, 3>& index() const { return index_; }
   SharedMemory& shared() { return memory_->shared; }
-  // For the next CTA. Nothing may run in this one any more.
+  // Reuse for the next CTA. REQUIRES: nothing runs in this one any more.
   std::unique_ptr<CtaMemory> TakeMemory() { return std::move(memory_); }
   TensorMemory& tensor();
   CtaState Units() { return {shared().Window(), &tensor()}; }
@@ -302,12 +303,12 @@ class Cta {
   std::array<NamedBarrier, 16> named;
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
-  // Who touched its memories last; null unless hazards are looked for.
+  // The last accesses of its memories; null without hazard checks.
   SharedShadow* shared_shadow = nullptr;
   TensorShadow& tensor_shadow();
   // The first agent of its warps.
   uint16_t first_agent() const { return static_cast<uint16_t>(rank_ * warps.size()); }
-  // Accesses by warps of other CTAs that must be over before it ends: the last one of each, with its PTX line.
+  // Accesses by warps of other CTAs that must be complete before it ends: the last one of each, with its PTX line.
   std::vector<std::pair<Epoch, SourcePlace>> visits;
   VectorClock known_at_exit;  // by any of its threads
   bool exit_checked = false;
@@ -333,23 +334,23 @@ class Cta {
 
 class Cluster {
  public:
-  // kStuck: all its warps wait or repeat themselves, and nothing happened in the whole run.
+  // kStuck: all its warps wait or repeat their state, and nothing happened in the whole run.
   enum class Result : uint8_t { kDone, kYield, kStuck, kFault };
   // kLastResort: no other cluster can help either, so that waits end with "not yet" and lanes stop waiting for others.
   enum class Effort : uint8_t { kUsual, kLastResort };
 
-  // Takes a cluster that has not started from the grid: the index of its first CTA.
+  // Removes a cluster that has not started from the grid: the index of its first CTA.
   using Cancel = std::function<std::optional<std::array<uint32_t, 3>>()>;
-  // `host` lends what its earlier clusters have left behind.
+  // `host` provides what its earlier clusters have left.
   Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, Cancel cancel = {});
-  // It has ended, and will not be run again: leaves to `host` what later clusters can use.
+  // It has ended, and will not be run again: leaves to `host` what later clusters can reuse.
   void Leave(HostThread& host);
   ~Cluster();
-  // Runs until the end, a fault, or nothing but other clusters can bring progress.
+  // Runs until the end, a fault, or until only other clusters can make progress.
   Result Run(HostThread& host, Effort effort);
-  // A limit is exceeded, by what this warp does or by what others do meanwhile: makes that its fault, with a picture.
+  // A limit is exceeded, by this warp or meanwhile by others: makes that its fault, with the waits.
   Outcome EndAtLimit(Warp& warp, FaultKind which, int lane = -1);
-  // It is stuck for good: makes that its fault, with a picture.
+  // It is stuck for good: makes that its fault, with the waits.
   void ReportLivelock();
 
   const Launch& launch() const { return launch_; }
@@ -370,38 +371,38 @@ class Cluster {
   std::array<uint32_t, 3> cluster_index() const { return index_; }
   uint32_t linear_index() const { return linear_index_; }
 
-  // Something happened that may let a blocked path go on. Events are counted from 1.
+  // An event that may unblock a path. Events are counted from 1.
   void Signal() { ++events_; }
   uint64_t events() const { return events_; }
-  // Something changed that a running path may see: memory, a barrier, an asynchronous operation.
+  // A change that a running path may see: memory, a barrier, an asynchronous operation.
   void NoteChange() { ++changes_; }
   uint64_t news() const { return events_ + changes_; }
-  // Takes notes of what a warp reads; nullptr unless a repetition is being looked for.
+  // Records what a warp reads; nullptr unless a repetition is being searched.
   Spin* watch() const { return watch_; }
   // Host memory of operations and call stacks.
   MemoryLedger& ledger() { return ledger_; }
-  // A clock for fences: every reading is later than the one before.
+  // A clock for fences: strictly increasing.
   uint64_t Tick() { return ++clock_; }
 
   // ---- asynchronous operations ----
-  // Registers what the operation touches, reports hazards with what is pending, and completes it if the policy is
+  // Registers what the operation accesses, reports hazards with pending ones, and completes it if the policy is
   // eager. False after a fault.
   bool Issue(const OpHandle& op);
-  // Makes the operation and everything it must follow take effect now.
+  // Completes the operation and everything that it must follow.
   bool Complete(const OpHandle& op);
-  // Somebody who may rely on it has seen that the operation is complete.
+  // A thread that may rely on it has observed its completion.
   void Release(const OpHandle& op);
   void ReleaseReads(const OpHandle& op);
-  // The lanes of `mask` have waited for it by themselves: completes it, and lets them rely on it.
+  // The lanes of `mask` have waited for it individually: completes it, and lets them rely on it.
   bool Await(const OpHandle& op, Warp& warp, uint32_t mask);
-  // The same of its reads of shared memory alone.
+  // The same for its reads of shared memory only.
   bool AwaitReads(const OpHandle& op, Warp& warp, uint32_t mask);
   const std::vector<OpHandle>& unreleased() const { return unreleased_; }
-  // Reports an access of `range` of global memory that a pending store is due in.
+  // Reports an access of `range` of global memory that a pending store will write.
   bool PendingGlobal(uint64_t begin, uint64_t end, bool write) const {
     return pending_global_.Conflicts(begin, end, write);
   }
-  // Exactly, where the counts per KiB of SharedMemory are only a first look.
+  // Exact, where the counts per KiB of SharedMemory are only a filter.
   bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return !pending_global_.empty(); }
 
@@ -410,26 +411,26 @@ class Cluster {
   // The object at `offset`, new or old; a new one belongs to the agent that this address has.
   BarrierSlot& MakeBarrier(Cta& cta, uint32_t offset);
   void DropBarrier(Cta& cta, uint32_t offset);
-  // A phase was waited for: what it tells is released.
+  // A phase was waited for: releases what it covers.
   void ReleaseTold(BarrierSlot& barrier, uint32_t parity);
 
   // barrier.cluster
   uint64_t barrier_generation = 0;
   uint32_t barrier_arrived = 0;
   VectorClock barrier_gathering, barrier_told;
-  VectorClock barrier_met;       // what came before it by execution alone: enough to keep memory alive
+  VectorClock barrier_met;       // what came before it by execution only: enough to keep memory alive
   VectorClock barrier_met_told;  // of its last completed generation
   void ArriveAtClusterBarrier(Warp& warp, uint32_t mask);
-  // Lanes of the warp end: nobody waits for them, and their arrivals stand for nobody else's.
+  // Lanes of the warp exit: nobody waits for them, and their arrivals cover nobody else's.
   void LeaveClusterBarrier(Warp& warp, uint32_t mask);
   void CheckClusterBarrier();
   // A lane has just arrived in `phase`: reports lanes of its warp that do not keep step.
   void NoteLaneArrival(BarrierSlot& slot, Warp& warp, int lane, uint32_t phase);
 
   // ---- order (ordering.cc) ----
-  // An ordinary access by `lane`: reports what it is not ordered behind.
+  // An ordinary access by `lane`: reports what it is not ordered after.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
-  // The same of weak accesses by all lanes of `mask`, one after the other.
+  // The same for weak accesses by all lanes of `mask`, one after the other.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets, uint32_t bytes,
                   bool write);
   // `lane` uses the memory of another CTA: it must have started, and must not end before.
@@ -437,7 +438,7 @@ class Cluster {
   // An ordinary access of `lane` to global memory, in one aligned block of at most 32 bytes (global_access.cc).
   void CheckGlobal(Warp& warp, int lane, const Allocation& allocation, uint64_t address, uint32_t bytes, bool write,
                    bool strong);
-  // The same of weak accesses by all lanes of `mask`, one after the other.
+  // The same for weak accesses by all lanes of `mask`, one after the other.
   void CheckGlobal(Warp& warp, uint32_t mask, const Allocation& allocation,
                    const std::array<uint64_t, kLanes>& addresses, uint32_t bytes, bool write);
   // A strong access of `lane` to the word at `host`. `global`: clusters may synchronise by it.
@@ -449,9 +450,9 @@ class Cluster {
   bool PredecessorsEnded() const {
     return launch_.predecessors_ended == nullptr || launch_.predecessors_ended->load(std::memory_order_acquire);
   }
-  // Whether all its CTAs let the next kernel begin.
+  // Whether all its CTAs have let the next kernel begin.
   bool MayBeFollowed() const;
-  // A CTA has just let the next kernel begin: whether that one goes first now. Then the cluster ends its turn.
+  // A CTA has just let the next kernel begin: whether that one goes first now. Then the cluster yields.
   bool MakesWay();
 
   // Of the thread that runs it now.
@@ -481,7 +482,7 @@ class Cluster {
   void FindPredecessors(AsyncOp& op);
   bool JoinChain(AsyncOp& op);
   bool FencedOnPath(const Epoch& moment, const Warp& user, int lane_of_user, ProxySpace space) const;
-  // Whether a fence.proxy.async about `space` that `covers` accepts stands before what the lane does.
+  // Whether a fence.proxy.async for `space` that `covers` accepts precedes what the lane does.
   template <typename Covers>
   bool AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space, Covers covers) const;
   // global_access.cc
@@ -520,36 +521,36 @@ class Cluster {
   Counters counters_;
   HostThread* host_ = nullptr;
   uint64_t events_ = 1, changes_ = 0, clock_ = 1;
-  uint64_t uncounted_ = 0;  // instructions that the meter has not heard of
+  uint64_t uncounted_ = 0;  // instructions not yet reported to the meter
   uint64_t live_operations_ = 0;
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   uint64_t releases_without_news_ = 0, last_release_news_ = 0;
-  std::vector<Spin> spins_;  // that AllRepeat has found
+  std::vector<Spin> spins_;  // found by AllRepeat
   Spin* watch_ = nullptr;
   size_t next_warp_ = 0;
   bool makes_way_ = false;
   PendingRanges pending_global_;  // of operations that were not released yet
-  OpHandle chain_;  // the end of a chain; null where another operation has come since, or its end is released
+  OpHandle chain_;  // the end of a chain; null if another operation has come since, or its end is released
   std::vector<TensorPair> pairs_;
   size_t next_purge_ = 32;
   std::vector<OpHandle> unreleased_;       // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;          // not yet complete, in issue order
-  std::optional<std::mt19937_64> random_;  // of random completion: making one costs as much as a small CTA
+  std::optional<std::mt19937_64> random_;  // of random completion: constructing one costs as much as a small CTA
   // Addresses that have been mbarriers: their agents, and the phases of the objects that are gone.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<uint16_t, uint32_t>> barrier_agents_;
   // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
   std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
   uint16_t next_agent_ = 0;
-  // Words that threads synchronise by: what each CTA's threads have released there, for their own CTA and for all.
+  // Words by which threads synchronise: what each CTA's threads have released there, for their own CTA and for all.
   struct Word {
     const Cta* cta;
     FenceScope reach;
     VectorClock clock;
   };
   std::map<const uint8_t*, std::vector<Word>> words_;
-  uint32_t number_;  // among the clusters that GlobalOrder knows
-  // The allocations that were accessed last.
+  uint32_t number_;  // its cluster number in GlobalOrder
+  // The allocations that were accessed most recently.
   std::array<std::pair<const Allocation*, GlobalOrder::Directory*>, 8> directories_{};
   size_t next_directory_ = 0, last_directory_ = 0;
 };

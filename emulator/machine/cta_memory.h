@@ -1,5 +1,5 @@
-// The memories of one CTA and what is remembered about them, as a whole that the next CTA of the launch can have: pages
-// that come into being with each CTA cost more than running a small one.
+// The memories of one CTA with their shadows, as a unit that the next CTA of the launch can reuse: mapping fresh pages
+// for each CTA costs more than running a small one.
 //
 // Thread-safety: none; it belongs to its cluster's host thread. Invariant: a new one and one after Reset are the same.
 #pragma once
@@ -24,11 +24,11 @@ struct CtaMemory {
     if (tensor != nullptr) tensor->Reset();
   }
 
-  // Host bytes for each byte of shared memory whose accesses are remembered.
+  // Host bytes per byte of shared memory with a shadow.
   static constexpr uint64_t kCheckedBytes = 13;
 
   SharedMemory shared;
-  std::unique_ptr<SharedShadow> shadow;  // null unless hazards are looked for
+  std::unique_ptr<SharedShadow> shadow;  // null without hazard checks
   std::unique_ptr<TensorMemory> tensor;  // null until it is used
   MemoryCharge charge;                   // of the first two
   MemoryCharge tensor_charge;

@@ -13,19 +13,19 @@
 namespace laneshift::emulator {
 namespace {
 
-// Whether the kernel asks for the cancellation of clusters, and is granted it.
+// Whether the kernel requests the cancellation of clusters (CLC work stealing), and may succeed.
 bool Cancels(const Launch& launch) { return launch.machine->grants_cancellation && launch.kernel->cancels_clusters; }
 
 // The clusters of grids: not yet started ones first, of the last grid that may begin, then those that spin on something
-// other clusters must bring, or that wait for the grids before theirs.
+// other clusters must provide, or that wait for the grids before theirs.
 //
 // Clusters of a grid form chains: one starts when its predecessor in the chain has ended, unless that one has cancelled
-// it. A kernel that cancels runs in a quarter as many chains as clusters, any other one in as many. Which cluster
+// it. A kernel that cancels runs a quarter as many chains as clusters, any other one runs as many. Which cluster
 // cancels which does so not depend on the number of host threads.
 //
-// Livelock: `news_` counts the runs in which a cluster did anything. A cluster that was stuck in a whole run begun
+// Livelock: `news_` counts the runs in which a cluster made progress. A cluster that was stuck in a whole run begun
 // after the last news sees nothing new until there are more. When all are, each is run once more as a last resort; when
-// that brings no news either, none ever will.
+// that brings no news either, the grid is stuck for good.
 class Queue {
  public:
   explicit Queue(std::span<Launch> launches) {
@@ -38,14 +38,14 @@ class Queue {
 
   // A cluster that some host thread runs next, and how.
   struct Turn {
-    std::unique_ptr<Cluster> cluster;  // nullptr: there is nothing left to do
+    std::unique_ptr<Cluster> cluster;  // nullptr: no work is left
     size_t grid = 0;
     Cluster::Effort effort = Cluster::Effort::kUsual;
     uint64_t begun_at = 0;  // news_
   };
   Turn Take(std::span<HostThread* const> hosts) {
     std::unique_lock lock(mutex_);
-    // A stuck cluster is worth a turn only when a running one may have changed something.
+    // A stuck cluster is worth a run only when a running one may have changed something.
     changed_.wait(lock, [this] {
       return faulted_ || Startable() != nullptr || running_ == 0 || (!waiting_.empty() && !AllStuck());
     });
@@ -109,7 +109,7 @@ class Queue {
     changed_.notify_all();
   }
 
-  // The host has no more memory for what a thread was about to do.
+  // The host has no more memory for a thread's next step.
   void GiveUp() {
     const std::lock_guard lock(mutex_);
     Grid& grid = grids_.front();
@@ -146,7 +146,7 @@ class Queue {
     const Launch& launch;
     size_t number;
     uint64_t clusters, chains, next = 0;
-    std::unordered_map<uint64_t, uint64_t> next_of_chain;  // of chains that have gone on at least once
+    std::unordered_map<uint64_t, uint64_t> next_of_chain;  // of chains that have advanced at least once
     std::deque<uint64_t> successors;                       // clusters whose predecessors have ended
     uint64_t unfinished, unfollowed;  // clusters that have not ended, and that do not let the next grid begin
     std::vector<bool> followed;
@@ -266,7 +266,7 @@ std::vector<GridResult> RunGrids(std::span<Launch> launches, WorkerPool& crew, i
   crew.Run(std::min(clusters, int64_t{host_threads}), [&](WorkerPool::Seat& seat) {
     const auto work = [&] {
       if (seat == nullptr) seat = std::make_unique<HostThread>();
-      // The first grid's is kept for the next launch; kernels side by side differ in what they need.
+      // The first grid's is kept for the next launch; concurrent kernels differ in what they need.
       std::vector<HostThread> others(launches.size() - 1);
       std::vector<HostThread*> hosts = {seat.get()};
       for (HostThread& other : others) hosts.push_back(&other);

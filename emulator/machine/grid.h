@@ -1,6 +1,6 @@
 // Runs whole grids: clusters on the host's threads.
 //
-// Thread-safety: RunGrids uses the threads of the crew; the machine and the launches must not change meanwhile.
+// Thread-safety: RunGrids uses the threads of the pool; the machine and the launches must not change meanwhile.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 namespace laneshift::emulator {
 
 struct GridResult {
-  std::optional<Fault> fault;  // the first one; the grid was given up then
+  std::optional<Fault> fault;  // the first one; it ended the grid
   Counters counters;
 };
 // Runs kernels each of which may begin before its predecessor has ended: when every CTA of that one has executed
-// griddepcontrol.launch_dependents or ended, or, under late completion, when it has ended. Sets what the launches say
-// of each other. The results are in the order of the launches; after a fault the later ones may not have run.
+// griddepcontrol.launch_dependents or ended, or, under late completion, when it has ended. Links the launches.
+// The results are in the order of the launches; after a fault the later ones may not have run.
 std::vector<GridResult> RunGrids(std::span<Launch> launches, WorkerPool& crew, int host_threads);
 
 }  // namespace laneshift::emulator

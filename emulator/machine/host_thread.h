@@ -1,4 +1,4 @@
-// HostThread: what a host thread keeps from one cluster to the next, of one launch or of several, to save work.
+// HostThread: what a host thread reuses from one cluster to the next, of one launch or of several.
 //
 // Thread-safety: none; each host thread has its own. Invariant: nothing in it changes a result.
 #pragma once
@@ -17,7 +17,7 @@ namespace laneshift::emulator {
 
 class HostThread {
  public:
-  // What is of use to launches with so much shared memory, and such checks.
+  // Reusable by launches with this much shared memory, and these checks.
   struct Kept {
     uint32_t shared_bytes = 0;
     bool checks = false;
@@ -27,8 +27,8 @@ class HostThread {
   };
 
   HostThread() { kept_.push_back(std::make_unique<Kept>()); }
-  // A launch with so much shared memory, and such checks, comes next: kept() is what earlier ones like it have left. A
-  // program often launches a few kernels in turn, so that those of the last few sizes are kept.
+  // A launch with this much shared memory, and these checks, comes next: kept() is what earlier ones like it left. A
+  // program often alternates between a few kernels, so the sizes of the last few are kept.
   void Prepare(uint32_t shared_bytes, bool checks) {
     constexpr size_t kSizes = 4;
     auto known = std::find_if(kept_.begin(), kept_.end(), [&](const auto& kept) {
@@ -47,7 +47,7 @@ class HostThread {
   OperandBuffers operands;
 
  private:
-  std::vector<std::unique_ptr<Kept>> kept_;  // the last used first; never empty
+  std::vector<std::unique_ptr<Kept>> kept_;  // most recently used first; never empty
 };
 
 }  // namespace laneshift::emulator

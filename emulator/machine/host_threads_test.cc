@@ -1,4 +1,4 @@
-// A seed gives the same results and the same report, however many host threads run the grid.
+// A seed gives the same results and the same report for any number of host threads.
 
 #include <condition_variable>
 #include <mutex>
@@ -145,7 +145,7 @@ TEST(HostThreads, ComeToEveryLaunch) {
     std::mutex mutex;
     std::condition_variable changed;
     std::set<const WorkerPool::Seat*> seats;
-    // Each waits for all the others, so that nobody may have been forgotten.
+    // Each waits for all the others, so a missing one would hang it.
     crew.Run(3, [&](WorkerPool::Seat& seat) {
       std::unique_lock lock(mutex);
       seats.insert(&seat);

@@ -63,7 +63,7 @@ Status SetLimit(Limits& limits, std::string_view assignment) {
   const auto value = base::ParseInt(number);
   if (!value || *value < 0 || static_cast<uint64_t>(*value) > (~uint64_t{0} >> 1 >> shift)) {
     return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("limit ", name, " is a whole number, with K, M, G or T behind it if need be, not '",
+                     Cat("limit ", name, " is a whole number, optionally followed by K, M, G or T, not '",
                          equals == std::string_view::npos ? "" : assignment.substr(equals + 1), "'"));
   }
   *field = static_cast<uint64_t>(*value) << shift;

@@ -1,6 +1,6 @@
-// Limits: what emulated programs may take of the host, and the meter that counts it.
+// Limits: the host resources that emulated programs may use, and the meter that counts them.
 //
-// Foreign PTX may recurse, loop or allocate without end. Whatever grows with what a kernel does is counted by a
+// Foreign PTX may recurse, loop or allocate without end. Whatever grows with a kernel's execution is counted by a
 // LimitMeter; when a limit is exceeded the meter trips, and the next instruction that any warp executes ends the launch
 // with a fault of the limit's name. Thread-safety: Limits is a plain value; a meter's functions may be called from all
 // host threads of a launch, BeginLaunch and EndLaunch from the driver's only.
@@ -33,7 +33,7 @@ struct LimitRow {
 const std::vector<LimitRow>& LimitTable();
 // "host_memory=8G": a whole number, with K, M, G or T for powers of 1024. The Error lists what would be right.
 Status SetLimit(Limits& limits, std::string_view assignment);
-// Three quarters of the memory that the host lets this process have: the machine's, or its control group's if that is
+// Three quarters of the memory that this process may use on the host: the machine's, or its control group's if that is
 // less.
 uint64_t StandardHostMemory();
 
@@ -42,17 +42,17 @@ class LimitMeter {
   explicit LimitMeter(const Limits& limits);
   const Limits& limits() const { return limits_; }
 
-  // Forgets what tripped, and counts instructions from 0.
+  // Clears what tripped, and counts instructions from 0.
   void BeginLaunch();
   void EndLaunch();
 
-  // Host memory. TryTake takes nothing if that would exceed the limit; Take takes it all the same, and trips.
+  // Host memory. TryTake takes nothing if that would exceed the limit; Take takes it anyway, and trips.
   bool TryTake(uint64_t bytes);
   void Take(uint64_t bytes);
   void Give(uint64_t bytes) { host_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t host_bytes() const { return host_bytes_.load(std::memory_order_relaxed); }
 
-  // Counts instructions and looks at the clock.
+  // Counts instructions and checks the clock.
   void Count(uint64_t instructions);
   // The first limit that trips is the launch's.
   void Trip(FaultKind which);
@@ -74,7 +74,7 @@ class LimitMeter {
 // "the limit instructions=1000 (warp instructions of a launch) is exceeded; …" and how to raise it.
 std::string DescribeLimit(const Limits& limits, FaultKind which);
 
-// Host memory that something takes while it lives.
+// Host memory that an object holds for its lifetime.
 class MemoryCharge {
  public:
   MemoryCharge() = default;
@@ -95,8 +95,8 @@ class MemoryCharge {
   uint64_t bytes_ = 0;
 };
 
-// The host memory of many small objects that come and go on one host thread: the meter, which all threads share, hears
-// of it when it has changed by kStep.
+// The host memory of many small objects of one host thread: the meter, which all threads share, is updated
+// when the sum has changed by kStep.
 class MemoryLedger {
  public:
   explicit MemoryLedger(LimitMeter& meter) : meter_(meter) {}

@@ -1,4 +1,4 @@
-// Foreign kernels that would take all of the host: each is ended by name, and the emulator goes on.
+// Foreign kernels that would exhaust the host: each is ended by a named limit, and the emulator continues.
 
 #include "emulator/machine/limits.h"
 
@@ -63,7 +63,7 @@ const LimitCase kLimitCases[] = {
 };
 class LimitCases : public testing::TestWithParam<LimitCase> {};
 
-// A CTA that another one's limit ends may be anywhere: the line is that of a CTA by itself.
+// A CTA that another one's limit ends may be anywhere: the line is of a CTA that runs by itself.
 void ExpectLimit(const LimitCase& given, uint32_t ctas) {
   Options options;
   options.profile = Profile::kH200;
@@ -121,7 +121,7 @@ TEST(Limits, OfMemoryAreAboutWhatIsWritten) {
   }
 }
 
-// A host that gives less than it seemed to have ends the launch, not the process.
+// A host that provides less than it reported ends the launch, not the process.
 TEST(HostMemory, SurvivesAHostWithoutMemory) {
   EXPECT_TRUE(RunWithinMemory([] {}));
   EXPECT_FALSE(RunWithinMemory([] { std::vector<char> none(size_t{1} << 62); }));

@@ -26,7 +26,7 @@ std::string Hex(uint64_t value) {
 
 Allocation::Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter)
     : address_(address), bytes_(bytes), meter_(meter) {
-  // First: were this to fail later, nobody would give the pages back.
+  // First: were this to fail later, nobody would return the pages.
   if (meter_ != nullptr) taken_ = std::make_unique<std::atomic<uint8_t>[]>((bytes >> kChunkShift) + 1);
   host_ = static_cast<uint8_t*>(Map(bytes));
   // Zero pages are valid objects of this lock-free type: no byte was written yet.
@@ -84,7 +84,7 @@ void Allocation::MarkWritten(uint64_t address, uint64_t count) {
     return;
   }
   ForEachCell(address, count, [](std::atomic<uint64_t>& cell, uint64_t bits) {
-    // Looking first keeps neighbouring CTAs from fighting over the cache line.
+    // A load first: neighbouring CTAs do not contend for the cache line.
     if ((cell.load(std::memory_order_relaxed) & bits) != bits) cell.fetch_or(bits, std::memory_order_relaxed);
   });
 }
@@ -111,7 +111,7 @@ Allocation* GlobalMemory::AllocateShared(uint64_t bytes, MemoryKind kind) {
   }
   auto allocation = std::make_unique<Allocation>(host, bytes, kind, meter_);
   Allocation* made = (live_[reinterpret_cast<uint64_t>(host)] = std::move(allocation)).get();
-  // The host may give an address again that was freed.
+  // The host may reuse an address that was freed.
   freed_.erase(made->address());
   used_ += bytes;
   return made;
@@ -132,7 +132,7 @@ bool GlobalMemory::Free(uint64_t address) {
   const auto known = live_.find(address);
   if (known == live_.end()) return false;
   used_ -= known->second->bytes();
-  // For messages only; what is given back is given back where there is no memory for them.
+  // For messages only; pages are returned even without memory for them.
   (void)RunWithinMemory([this, &known] { freed_[known->first] = known->second->bytes(); });
   live_.erase(known);
   return true;
@@ -174,7 +174,7 @@ SharedMemory::SharedMemory(uint32_t bytes)
       written_(bytes + 16u),
       blocks_((kSharedBase + bytes) / GranuleWord::kBlockBytes + 2) {}
 
-// Only what was written: of the 227 KiB of a window a small kernel touches little.
+// Only what was written: a small kernel touches little of a window's 227 KiB.
 void SharedMemory::Reset() {
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const uint64_t touched = blocks_[b].written | blocks_[b].in_part;

@@ -27,12 +27,12 @@ enum class MemoryKind : uint8_t {
   kRegistered,  // the caller's own memory, which outlives its entry here
 };
 
-// One cuMemAlloc, or one variable of a module. Host pages come into being when they are touched.
+// One cuMemAlloc, or one variable of a module. Host pages are mapped on first touch.
 class Allocation {
  public:
-  // `meter` counts the host memory that it takes; null: nobody does.
+  // `meter` counts the host memory that it takes; null: not counted.
   Allocation(uint64_t address, uint64_t bytes, LimitMeter* meter = nullptr);
-  // Memory that the host has too, under the same address. What the host writes to it goes unseen, so that all of it
+  // Memory that the host accesses too, under the same address. The host's writes are not tracked, so all of it
   // counts as written.
   Allocation(uint8_t* host, uint64_t bytes, MemoryKind kind, LimitMeter* meter = nullptr);
   ~Allocation();
@@ -47,9 +47,9 @@ class Allocation {
   }
   // REQUIRES: Contains(address, 1).
   uint8_t* At(uint64_t address) const { return host_ + (address - address_); }
-  // By a kernel: trips the meter where that takes more host memory than there may be.
+  // By a kernel: trips the meter if that exceeds the host memory limit.
   void MarkWritten(uint64_t address, uint64_t count);
-  // The same, but of a writer who can be told no: false, and nothing is marked.
+  // The same for a writer that can be refused: false, and nothing is marked.
   bool TryWrite(uint64_t address, uint64_t count);
   // It holds zeros, which take no memory.
   void MarkZero() { all_written_ = true; }
@@ -81,7 +81,7 @@ class Allocation {
       at += bits;
     }
   }
-  // Host memory is counted where it is written first, by kChunk: the host may back it by huge pages.
+  // Host memory is counted on first write, by kChunk: the host may back it by huge pages.
   static constexpr int kChunkShift = 21;
   static constexpr uint64_t kChunk = uint64_t{1} << kChunkShift;
   bool TakeChunks(uint64_t address, uint64_t count, bool force);
@@ -93,17 +93,17 @@ class Allocation {
 class GlobalMemory {
  public:
   explicit GlobalMemory(uint64_t capacity, LimitMeter* meter = nullptr) : capacity_(capacity), meter_(meter) {}
-  // The new allocation, or nullptr when the capacity or the host's memory is used up.
+  // The new allocation, or nullptr when the capacity or the host's memory is exhausted.
   Allocation* Allocate(uint64_t bytes, uint64_t align = 512);
-  // Memory under one address for host and kernels; nullptr when the host's memory, or the limit on it, is used up.
+  // Memory under one address for host and kernels; nullptr when the host's memory, or the limit on it, is exhausted.
   Allocation* AllocateShared(uint64_t bytes, MemoryKind kind);
-  // The caller's memory as kRegistered; nullptr if a part of it is already known here.
+  // The caller's memory as kRegistered; nullptr if a part of it is already registered here.
   Allocation* Register(void* host, uint64_t bytes);
   // False if `address` is not the start of a live allocation.
   bool Free(uint64_t address);
   // The allocation that holds the whole range, or nullptr.
   Allocation* Find(uint64_t address, uint64_t count) const;
-  // Whether the address is of the range that only the device's own allocations are given from.
+  // Whether the address is of the range reserved for the device's own allocations.
   bool IsDeviceAddress(uint64_t address) const { return address >= kFirst && address < next_; }
   // "16 bytes past the end of the allocation of 4096 bytes at 0x…", for messages about a bad address.
   std::string Describe(uint64_t address) const;
@@ -111,7 +111,7 @@ class GlobalMemory {
   uint64_t capacity() const { return capacity_; }
 
  private:
-  // Addresses are never reused, so that a stale pointer is found out.
+  // Addresses are never reused, so that a stale pointer faults.
   static constexpr uint64_t kFirst = uint64_t{0x7000} << 32;
   static constexpr uint64_t kGuard = 1 << 16;
   uint64_t capacity_, used_ = 0, next_ = kFirst;
@@ -125,7 +125,7 @@ class GlobalMemory {
 class SharedMemory {
  public:
   explicit SharedMemory(uint32_t bytes);
-  // As new.
+  // Back to the initial state.
   void Reset();
   uint32_t size() const { return size_; }
   bool Contains(uint64_t offset, uint64_t count) const {
@@ -134,9 +134,9 @@ class SharedMemory {
   uint8_t* At(uint32_t offset) { return &bytes_[offset - kSharedBase]; }
   SharedWindow Window() { return {std::span(bytes_.data(), size_), kSharedBase}; }
 
-  // Whoever writes to its bytes says so here, for Reset too.
+  // Every writer of its bytes calls this, for Reset too.
   void MarkWritten(uint32_t offset, uint32_t count);
-  // Changed by what leaves unwritten what nothing has written.
+  // Changed by writers that leave unwritten bytes unwritten.
   void MarkChanged(uint32_t offset, uint32_t count) {
     ForEachGranuleWord({offset, offset + count}, [&](GranuleWord word) { BlockOf(word).in_part |= word.mask; });
   }
@@ -144,7 +144,7 @@ class SharedMemory {
   // Whether all bytes of the granules were written.
   bool Written(GranuleWord word);
 
-  // A KiB of the window: a first look that lets most operations pass without looking at their granules.
+  // A KiB of the window: a filter that lets most operations pass without a look at their granules.
   struct Block {
     uint32_t reads = 0, writes = 0;  // operations not yet waited for that touch it
     uint64_t barriers = 0;           // granules that hold a live mbarrier object

@@ -13,7 +13,7 @@ TEST(GranuleWords, SayWhatTheRangesSay) {
   const std::vector<SharedRange> ranges = {{0x400, 0x410}, {0x7f0, 0x820}, {0xc00, 0x1400}};
   const auto words = GranulesOf(ranges);
   ASSERT_EQ(words->size(), 4u);
-  EXPECT_EQ((*words)[0].mask, uint64_t{1} | uint64_t{1} << 63);  // both ranges that block 1 has a part of
+  EXPECT_EQ((*words)[0].mask, uint64_t{1} | uint64_t{1} << 63);  // both ranges that overlap block 1
   EXPECT_EQ((*words)[1].mask, 3u);
   EXPECT_EQ((*words)[2].block, 3u);
   EXPECT_EQ((*words)[2].mask, ~uint64_t{0});
@@ -44,7 +44,7 @@ TEST(SharedMemory, GranulesAreWrittenWhenAllTheirBytesAre) {
 }
 
 TEST(SharedMemory, IsAsNewAfterAReset) {
-  // Up to the end of a window that is no whole number of KiB.
+  // Up to the end of a window that is not a whole number of KiB.
   SharedMemory memory(4096 + 24);
   const auto change = [&](uint32_t begin, uint32_t end) {
     for (uint32_t at = begin; at < end; ++at) *memory.At(at) = 0xee;
@@ -86,7 +86,7 @@ TEST(PlanCache, GivesThePlanOfTheRequestAlsoWhenKeysMeet) {
   EXPECT_EQ(find(1), 1);
   EXPECT_EQ(find(1), 1);
   EXPECT_EQ(made, 1);
-  // Those that a loop asks for in turn stay.
+  // Those that a loop asks for repeatedly are kept.
   for (int turn = 0; turn < 3; ++turn) {
     for (int request = 1; request <= 4; ++request) EXPECT_EQ(find(request), request);
   }
@@ -94,7 +94,7 @@ TEST(PlanCache, GivesThePlanOfTheRequestAlsoWhenKeysMeet) {
   EXPECT_EQ(find(5), 5);
   EXPECT_EQ(find(4), 4);
   EXPECT_EQ(made, 5);
-  EXPECT_EQ(find(1), 1);  // the one that was not asked for the longest
+  EXPECT_EQ(find(1), 1);  // the least recently requested one
   EXPECT_EQ(made, 6);
 }
 
@@ -111,7 +111,7 @@ TEST(HostThread, KeepsWhatTheLastFewSizesOfLaunchesHaveLeft) {
   }
   host.Prepare(1024, false);
   EXPECT_TRUE(host.kept().memories.empty());
-  host.Prepare(2048, true);  // the one that was not used the longest
+  host.Prepare(2048, true);  // the least recently used one
   EXPECT_TRUE(host.kept().memories.empty());
   host.Prepare(1024, true);
   EXPECT_EQ(host.kept().memories.size(), 1u);

@@ -9,7 +9,7 @@ bool RunWithinMemory(const std::function<void()>& work) {
     work();
     return true;
   } catch (const std::bad_alloc&) {
-    // The limit on host memory is there to prevent this; a host with less than was thought gets here.
+    // The limit on host memory should prevent this; a host with less than it reported gets here.
     return false;
   }
 }

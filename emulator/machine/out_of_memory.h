@@ -1,11 +1,11 @@
-// What the emulator does about a host that has no more memory.
+// What the emulator does when the host is out of memory.
 #pragma once
 
 #include <functional>
 
 namespace laneshift::emulator {
 
-// False: the host had no more memory, and `work` was left where it was.
+// False: the host was out of memory, and `work` was abandoned.
 bool RunWithinMemory(const std::function<void()>& work);
 
 }  // namespace laneshift::emulator

@@ -1,8 +1,8 @@
-// Plans of the instructions that clusters have issued: a loop issues the same few requests again for every turn of its
+// Plans of the instructions that clusters have issued: a loop issues the same few requests again in every round of its
 // ring of stages, and so do all clusters of a launch.
 //
 // Thread-safety: none; each host thread of a launch has its own. Invariant: a plan depends on its request and on what
-// is the same for all instructions of the launch (the size of the window, the policies), never on the contents of
+// the same for all instructions of the launch (the size of the window, the policies), never on the contents of
 // memory.
 #pragma once
 
@@ -17,19 +17,19 @@
 
 namespace laneshift::emulator {
 
-// A key of what tells requests apart.
+// A key that distinguishes requests.
 inline uint64_t PlanKey(std::initializer_list<uint64_t> parts) {
   uint64_t key = 0;
   for (const uint64_t part : parts) key = (key ^ part ^ key >> 32) * 0x9e3779b97f4a7c15u;
   return key;
 }
 
-// Each request has a few places, where it displaces the one that was not asked for the longest. With one place, two
-// requests of a kernel's loop that met there displaced each other in every turn of it.
+// Each request has a few places, where it evicts the least recently used one. With one place, two
+// requests of a kernel's loop that mapped there evicted each other in every iteration.
 template <typename Request, typename Plan>
 class PlanCache {
  public:
-  // The plan of `request`; `make` gives it as a Result<Plan> when it is not known. `key` tells requests apart, mostly.
+  // The plan of `request`; `make` gives it as a Result<Plan> on a miss. `key` distinguishes requests, mostly.
   template <typename Make>
   Result<std::shared_ptr<const Plan>> Find(const Request& request, uint64_t key, Make make) {
     auto& places = places_[(key * 0x9e3779b97f4a7c15u) >> (64 - kBits)];

@@ -1,4 +1,4 @@
-// Spin: a warp that does the same over and over, and what it looks at meanwhile.
+// Spin: a warp that repeats its state, and what it reads meanwhile.
 //
 // Thread-safety: plain values of the cluster's host thread.
 #pragma once
@@ -24,12 +24,12 @@ struct PolledWord {
 };
 
 struct Spin {
-  static constexpr size_t kMaxWords = 4;  // enough to tell what a loop waits for
+  static constexpr size_t kMaxWords = 4;  // enough to show what a loop waits for
 
   Warp* warp = nullptr;
   int first_line = 0, last_line = 0;
   std::vector<PolledWord> words;
-  std::vector<uint32_t> barriers;  // window offsets of mbarriers whose phase is not over
+  std::vector<uint32_t> barriers;  // window offsets of mbarriers whose phase is not complete
 
   void Forget() { first_line = 0, words.clear(), barriers.clear(); }
   void NoteLine(int line);

@@ -1,4 +1,4 @@
-// Which tensor maps in global memory a launch has edited, so that a copy which may still see the old one is found out.
+// Which tensor maps in global memory a launch has edited, so that a copy which may still see the old one is reported.
 //
 // An edit becomes visible to the tensormap proxy by a release of the editor (fence.proxy.tensormap::generic.release, or
 // tensormap.cp_fenceproxy, which includes it) and an acquire of the user. Thread-safety: all functions may be called
@@ -17,9 +17,9 @@ class TensorMapEdits {
   enum class State : uint8_t { kVisible, kNotReleased, kNotAcquired };
 
   void NoteEdit(uint64_t address, uint64_t editor, bool released);
-  // Releases what `editor` has edited.
+  // Releases the edits of `editor`.
   void Release(uint64_t editor);
-  // What user `user` has acquired from now on.
+  // User `user` acquires the released edits from now on.
   void Acquire(uint64_t address, uint64_t user);
   State StateOf(uint64_t address, uint64_t user);
 

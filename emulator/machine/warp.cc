@@ -344,7 +344,7 @@ Outcome Warp::Split(uint32_t target, uint32_t meet, uint32_t taken, uint32_t sta
   const uint32_t rest = self.mask & ~taken;
   size_t parent;
   if (meet == self.reconvergence && self.parent >= 0) {
-    // The sides meet where this path ends: they become siblings, and loops do not nest ever deeper.
+    // The sides reconverge where this path ends: they become siblings, and loops do not nest ever deeper.
     parent = static_cast<size_t>(self.parent);
   } else {
     parent = NewPath();
@@ -374,7 +374,7 @@ Outcome Warp::Split(uint32_t target, uint32_t meet, uint32_t taken, uint32_t sta
   return Outcome::kJumped;
 }
 
-// Path `index` has come to its reconvergence point.
+// Path `index` has reached its reconvergence point.
 void Warp::Arrive(size_t index) {
   const auto parent = static_cast<size_t>(paths_[index].parent);
   paths_[parent].mask |= paths_[index].mask;
@@ -390,11 +390,11 @@ void Warp::Resume(size_t parent) {
     return;
   }
   waiting.state = Path::State::kRunnable;
-  // It may itself have come to the point where its own parent waits.
+  // It may itself be at the point where its own parent waits.
   if (waiting.parent >= 0 && waiting.pc == waiting.reconvergence) Arrive(parent);
 }
 
-// Lanes of path `index` end: nobody up the tree waits for them any more.
+// Lanes of path `index` exit: no path up the tree waits for them any more.
 void Warp::LeaveParent(size_t index, uint32_t lanes) {
   for (int p = paths_[index].parent; p >= 0;) {
     const auto parent = static_cast<size_t>(p);
@@ -454,7 +454,7 @@ bool Warp::SyncLanes(uint32_t members, uint32_t& mask) {
     }
   }
   if ((wanted & ~present) != 0) {
-    // News to the others once; again at every look would keep a deadlocked cluster busy for ever.
+    // An event for the others, once; one at every poll would keep a deadlocked cluster busy forever.
     if (self.wait.kind != WaitState::Kind::kWarpSync) cta_.cluster().Signal();
     Block(WaitState::Kind::kWarpSync, members);
     return false;
@@ -487,7 +487,7 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
   running_ = index;
   const Instruction* code = kernel_.code.data();
   while (budget-- > 0) {
-    // Handlers may add paths, so nothing of the path is kept across the call.
+    // Handlers may add paths, so no reference to the path is kept across the call.
     Path& self = paths_[index];
     const Instruction& instruction = code[self.pc];
     current_ = &instruction;

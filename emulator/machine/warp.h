@@ -1,8 +1,8 @@
-// One warp: its registers, its diverged paths, and what its threads have in flight.
+// One warp: its registers, its diverged paths, and its threads' pending operations.
 //
 // A divergent branch splits a path in two that meet again at the branch's immediate post-dominator. Both sides make
 // progress independently: when one blocks, the other runs. A `.sync` instruction whose mask names lanes of several
-// paths waits until they have all come to it. Thread-safety: a warp belongs to the host thread that runs its cluster.
+// paths waits until all of them have arrived. Thread-safety: a warp belongs to the host thread that runs its cluster.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace laneshift::emulator {
 
-// What a fence.proxy.async is about.
+// The state spaces of a fence.proxy.async.
 enum class ProxySpace : uint8_t { kShared = 1, kGlobal = 2 };
 
 struct CallFrame;
@@ -32,7 +32,7 @@ class AsyncOp;
 class Cta;
 using OpHandle = std::shared_ptr<AsyncOp>;
 
-// What a blocked instruction remembers between its executions.
+// What a blocked instruction keeps between its executions.
 struct WaitState {
   enum class Kind : uint8_t {
     kNone,
@@ -64,7 +64,7 @@ struct Path {
   std::shared_ptr<const CallFrame> frame;  // of the function that it is in; null in the kernel itself
 };
 
-// All that decides what a warp does next, but for memory and barriers.
+// All that determines what a warp does next, except for memory and barriers.
 struct WarpState {
   uint32_t live = 0, carry = 0;
   std::array<uint64_t, kLanes> local_top{};
@@ -116,7 +116,7 @@ class Warp {
     if (operand.bytes == 0) return Predicate(operand) >> lane & 1;
     return operand.bytes == 16 ? At<uint64_t>(operand)[2 * lane] : At<uint64_t>(operand)[lane];
   }
-  // The address that a lane's memory operand names, before the space is considered.
+  // The address of a lane's memory operand, before the space is considered.
   uint64_t AddressOf(const DecodedOperand& operand, int lane) {
     return Value(operand, lane) + static_cast<uint64_t>(operand.offset);
   }
@@ -130,16 +130,16 @@ class Warp {
   SourcePlace Here(int lane) const;
   Position position() const { return current_->at; }
 
-  // Control flow. The path that is running is meant.
+  // Control flow, of the running path.
   Outcome Branch(const Instruction& instruction, uint32_t taken);
-  // The lanes in `taken` go to `target`, the rest to `stay`; all meet again at `meet`. REQUIRES: there are both.
+  // The lanes in `taken` go to `target`, the rest to `stay`; all reconverge at `meet`. REQUIRES: neither is empty.
   Outcome Split(uint32_t target, uint32_t meet, uint32_t taken, uint32_t stay);
   Outcome Exit(uint32_t mask);
   Path& path() { return paths_[running_]; }
-  // Joins all paths of the lanes in `members` at this instruction. True for the path that executes it for them all,
-  // with `mask` widened; the others are moved on by it. False: blocked.
+  // Joins all paths of the lanes in `members` at this instruction. True for the path that executes it for all of them,
+  // with `mask` widened; it advances the others. False: blocked.
   bool SyncLanes(uint32_t members, uint32_t& mask);
-  // For instructions that block: remembers why, so that a deadlock can say so.
+  // For instructions that block: records why, for the report of a deadlock.
   Outcome Block(WaitState::Kind kind, uint32_t object, uint32_t parity = 0);
   void DoneWaiting() { path().wait = {}; }
 
@@ -150,7 +150,7 @@ class Warp {
   void Apply(const RegisterMove& move);
   bool Owned(uint32_t slot) const { return owned_count_ != 0 && owned_[slot >> 7] != 0; }
 
-  // What its lanes know of the rest of the cluster; kept up to date only where hazards are looked for.
+  // What its lanes know of the rest of the cluster; kept up to date only with hazard checks.
   Knowledge knowledge;
   bool checks() const { return checks_; }
   void Acquire(uint32_t mask, const VectorClock& from) {
@@ -158,11 +158,11 @@ class Warp {
     knowledge.Acquire(mask, live_, from);
     NoteWait(mask);
   }
-  // The lanes have waited for other threads, or read what others may have told.
+  // The lanes have waited for other threads, or read what others may have released.
   void NoteWait(uint32_t mask) {
     for (uint32_t lane = 0; lane < kLanes; ++lane) waits[lane] += mask >> lane & 1;
   }
-  std::array<uint32_t, kLanes> waits{};  // so often
+  std::array<uint32_t, kLanes> waits{};  // how often
   void Release(uint32_t mask, VectorClock& to) {
     if (checks_) knowledge.Release(mask, live_, to);
   }
@@ -175,16 +175,16 @@ class Warp {
   // For the proof of a livelock (livelock.cc).
   void Remember(WarpState& state) const;
   bool IsAt(const WarpState& state) const;
-  // Lets lanes that wait at a reconvergence point go on without the rest. False if there are none.
+  // Lets lanes that wait at a reconvergence point proceed without the rest. False if there are none.
   bool ReleaseParts();
   uint64_t instructions() const { return warp_instructions_; }
   uint64_t thread_instructions() const { return thread_instructions_; }
   std::vector<uint32_t>& opcode_counts() { return opcode_counts_; }
   int LineOf(uint32_t pc) const;
-  // For a message: where the lanes are that the running path does not have.
+  // For a message: the positions of the lanes that the running path lacks.
   std::string WhereOthersAre() const;
 
-  // ---- what its threads have in flight; used by the handlers of asynchronous instructions ----
+  // ---- pending operations of its threads; used by the handlers of asynchronous instructions ----
   std::array<uint32_t, kLanes> proxy_fences{};  // executed so far, per lane; starts at 0
   uint64_t before_fence = 0;                    // when its last tcgen05.fence::before_thread_sync was
   // Registers that have been accessed since its last wgmma.fence, by number of 128 bytes; everything before the first.
@@ -193,7 +193,7 @@ class Warp {
   VectorClock fenced;  // what it knew at its tcgen05.fence::after_thread_sync
   FenceMemory fences;
   // Its last fence.proxy.async instructions, the newest last: by which lanes, when, and what they knew then.
-  std::array<uint32_t, kLanes> global_proxy_fences{};  // those of them that are about global memory
+  std::array<uint32_t, kLanes> global_proxy_fences{};  // those of them that cover global memory
   struct ProxyFenced {
     uint32_t lanes;
     uint8_t spaces;  // of ProxySpace
@@ -210,7 +210,7 @@ class Warp {
   uint32_t cluster_arrived = 0;              // its lanes that have arrived in that generation
   uint32_t cluster_unwaited = 0;             // its lanes that have arrived and not waited since
   bool met_cluster = false;                  // it has waited at barrier.cluster
-  Allocation* last_allocation = nullptr;     // where the last global access went
+  Allocation* last_allocation = nullptr;     // of the last global access
 
  private:
   size_t NewPath();
@@ -218,11 +218,11 @@ class Warp {
   void LeaveParent(size_t index, uint32_t lanes);
   void Resume(size_t parent);
   // Reports what the instruction should have waited for. A tcgen05.ld is then waited for, as hardware does by its
-  // scoreboard: kernels of great libraries rely on that. False after a fault.
+  // scoreboard: widely used libraries rely on that. False after a fault.
   bool CheckOwned(const Instruction& instruction);
   // A mov out of a register of a pending tcgen05.ld: the target becomes another register of that load.
   bool FollowMove(const Instruction& instruction, uint32_t mask);
-  // The pending tcgen05.ld that the register is due from, or nullptr.
+  // The pending tcgen05.ld that will write the register, or nullptr.
   OpHandle LoadInto(uint32_t slot) const;
   void InitialiseSlots();
   uint64_t SpecialValue(uint64_t special, int lane) const;
@@ -241,7 +241,7 @@ class Warp {
   std::byte* registers_ = nullptr;
   std::vector<uint8_t> local_;
   uint64_t local_bytes_ = 0;
-  MemoryCharge grown_;  // beyond what the kernel has from the start
+  MemoryCharge grown_;  // beyond the kernel's initial size
   const std::atomic<bool>& stop_;
   std::vector<Path> paths_;
   std::vector<uint16_t> owned_;  // per 128 bytes of the register file

@@ -13,7 +13,7 @@
 namespace laneshift::emulator {
 namespace {
 
-// A member that has had nothing to do for so long ends: who unloads the library soon after its last launch finds no
+// An idle member ends after this time: who unloads the library soon after its last launch finds no
 // thread in its code.
 constexpr auto kPatienceOfMembers = std::chrono::milliseconds(200);
 
@@ -74,12 +74,12 @@ void WorkerPool::Run(int64_t count, const std::function<void(Seat&)>& work) {
   if (seats_.size() < seats) seats_.resize(seats);
   const std::function<void(size_t)> at_seat = [&](size_t seat) { work(seats_[seat]); };
   if (process_ != getpid()) {
-    // The members stayed with the parent. Nobody may touch the state that they hold.
+    // The members exist in the parent only. Nobody may touch the state that they hold.
     state_ = std::make_shared<State>();
     process_ = getpid();
   }
   if (seats > 1) {
-    // Before members are counted: one whose patience ends in between finds a seat, and stays.
+    // Before members are counted: one that times out in between finds a seat, and continues.
     {
       const std::lock_guard lock(state_->mutex);
       state_->work = &at_seat;
@@ -90,7 +90,7 @@ void WorkerPool::Run(int64_t count, const std::function<void(Seat&)>& work) {
   }
   at_seat(0);
   if (seats == 1) return;
-  // Who has not come by now is not needed any more.
+  // Members that have not joined by now are not needed any more.
   std::unique_lock lock(state_->mutex);
   state_->free_seats = 0;
   state_->left.wait(lock, [&] { return state_->working == 0; });

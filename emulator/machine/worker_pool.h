@@ -1,9 +1,9 @@
 // WorkerPool: the host threads that run a device's launches, and what each of them keeps from one launch to the next.
 //
-// A launch of a small kernel takes less time than starting a thread or mapping a CTA's memories. Members come when work
-// asks for them, as far as the host gives threads, and go when there has been none for a while.
-// Thread-safety: one thread at a time calls Run and Forget. A process that was forked meanwhile has a crew without
-// members.
+// A launch of a small kernel takes less time than starting a thread or mapping a CTA's memories. Threads start when
+// work needs them, as far as the host allows, and exit after a while without any.
+// Thread-safety: one thread at a time calls Run and Forget. A process that was forked meanwhile has a pool without
+// threads.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ namespace laneshift::emulator {
 
 class WorkerPool {
  public:
-  // One seat of the crew: its place for what a host thread keeps, null at first.
+  // One seat of the pool: the place for what its host thread keeps, null at first.
   using Seat = std::unique_ptr<HostThread>;
 
   WorkerPool();
@@ -26,10 +26,10 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Calls `work` on this thread and, at the same time, on up to `count` - 1 members; returns when all calls have. So
-  // the work has to be shared out by `work` itself, to whoever comes. It must not throw.
+  // Calls `work` on this thread and, at the same time, on up to `count` - 1 others; returns when all calls have. So
+  // `work` itself has to distribute the work over its callers. It must not throw.
   void Run(int64_t count, const std::function<void(Seat&)>& work);
-  // Drops what the host threads keep.
+  // Frees what the host threads keep.
   void Forget() { seats_.clear(); }
 
  private:
