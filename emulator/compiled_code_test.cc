@@ -1,4 +1,4 @@
-// What compilers and other projects write that is right, or that hardware forgives: no false report, and the values
+// Code of compilers and other projects that is correct, or that hardware tolerates: no false report, and the values
 // that hardware gives.
 
 #include "emulator/emulated_test_device.h"
@@ -48,7 +48,7 @@ Outcome RunBody(const std::string& body, unsigned threads, Completion completion
 class CompiledCode : public testing::TestWithParam<Completion> {};
 INSTANTIATE_TEST_SUITE_P(Orders, CompiledCode, testing::Values(Completion::kEager, Completion::kLate));
 
-// nvcc turns the outputs of inline assembly into other registers at once: the move stands before the wait.
+// nvcc moves the outputs of inline assembly to other registers at once: the move precedes the wait.
 TEST_P(CompiledCode, MovesALoadedRegisterBeforeTheWait) {
   const Outcome run = RunBody(LS_STORE_NUMBERS LS_LOAD "mov.b32 %f1, %r10;\nmov.b32 %r11, %f1;\n" LS_WAIT
                                                        "st.global.b32 [%rd3], %r11;\n",
@@ -57,7 +57,7 @@ TEST_P(CompiledCode, MovesALoadedRegisterBeforeTheWait) {
   for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(run.out[lane], lane);
 }
 
-// The value is there: a scoreboard keeps the registers of a load on hardware. The manual wants the wait.
+// The value is right: hardware has a scoreboard for the registers of a load. The manual requires the wait.
 TEST_P(CompiledCode, UsesAMovedRegisterBeforeTheWait) {
   Policies strict;
   strict.load_wait = LoadWait::kRequired;
@@ -80,7 +80,7 @@ TEST_P(CompiledCode, MovesOnlyTheLanesOfItsGuard) {
   EXPECT_EQ(run.out[1], 7u);
 }
 
-// Two warps store to the same columns, each in its own lanes: nothing to order.
+// Two warps store to the same columns, each in its own lanes: no order is needed.
 TEST_P(CompiledCode, WarpsShareColumnsWithoutFences) {
   const Outcome run =
       RunBody(LS_STORE_NUMBERS "bar.sync 0;\n" LS_STORE_NUMBERS LS_LOAD LS_WAIT "st.global.b32 [%rd3], %r10;\n", 64,
@@ -89,7 +89,7 @@ TEST_P(CompiledCode, WarpsShareColumnsWithoutFences) {
   for (uint32_t thread = 0; thread < 64; ++thread) EXPECT_EQ(run.out[thread], thread);
 }
 
-// Kernels for pairs of CTAs count lanes through both of them; a B200 ignores the bits above a warp's lanes.
+// Kernels for pairs of CTAs number lanes across both of them; a B200 ignores the bits above a warp's lanes.
 TEST_P(CompiledCode, NamesLanesBeyondTheLast) {
   const Outcome run = RunBody(
       LS_STORE_NUMBERS "add.u32 %r5, %r5, 0x800000;\n" LS_LOAD LS_WAIT "st.global.b32 [%rd3], %r10;\n", 64, GetParam());
@@ -113,7 +113,7 @@ TEST_P(CompiledCode, ReadsTheHalfThatASmallTileLeavesOut) {
   EXPECT_NE(more.report.hazards[0].message.find("column 2"), std::string::npos) << more.report.Print();
 }
 
-// A warp that elects nobody issues the same store once per lane.
+// A warp without an elected lane issues the same store once per lane.
 TEST_P(CompiledCode, StoresTheSameTileFromEveryLane) {
   const std::string fill =
       "mov.u32 %r3, buffer; shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; st.shared.b32 [%r4], %r1;\n"
@@ -142,7 +142,7 @@ TEST_P(CompiledCode, PassesGenericPointersAsSharedOnes) {
   EXPECT_EQ(run.out[63], 32u);
 }
 
-// The state space of a commit's barrier is forgotten easily, and hardware does not mind.
+// The state space of a commit's barrier is easily forgotten, and hardware accepts that.
 TEST_P(CompiledCode, CommitsToASharedAddressWithoutItsSpace) {
   const Outcome run = RunBody(
       "mov.u32 %r3, buffer;\n@%p1 mbarrier.init.shared::cta.b64 [%r3], 1;\n"
@@ -153,7 +153,7 @@ TEST_P(CompiledCode, CommitsToASharedAddressWithoutItsSpace) {
   EXPECT_EQ(run.report.hazards[0].kind, HazardKind::kBarrierMisuse);
 }
 
-// One thread's queue runs in order on hardware, also where the manual promises nothing.
+// One thread's queue runs in order on hardware, even where the manual promises nothing.
 TEST_P(CompiledCode, RefillsColumnsByOneCopyAfterAnother) {
   const Outcome run = RunBody(
       "mov.b32 %r10, 1; mov.b32 %r11, 2; mov.u32 %r3, buffer; shl.b32 %r4, %r1, 4; add.u32 %r4, %r3, %r4;\n"
@@ -182,7 +182,7 @@ TEST_P(CompiledCode, OverwritesWhatItHasLoaded) {
   for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(run.out[lane], lane);
 }
 
-// Pipelines of single floats: the next stage is on its way into the neighbouring bytes.
+// Pipelines of single floats: the next stage is being loaded into the neighbouring bytes.
 TEST_P(CompiledCode, ReadsBesideAPendingCopy) {
   const auto body = [](std::string_view read) {
     return "mov.u32 %r3, buffer;\n@%p1 st.shared.b32 [%r3], 5;\n"
@@ -197,7 +197,7 @@ TEST_P(CompiledCode, ReadsBesideAPendingCopy) {
   EXPECT_EQ(same.report.hazards[0].kind, HazardKind::kPendingSharedRead) << same.report.Print();
 }
 
-// The same, long after both are there: the neighbour's completion was seen by others only.
+// The same, long after both have completed: only other threads saw the neighbour's completion.
 TEST_P(CompiledCode, ReadsBesideACopyThatOthersWaitedFor) {
   const auto body = [](std::string_view read) {
     return "mov.u32 %r3, buffer; add.u32 %r4, %r3, 64;\n"

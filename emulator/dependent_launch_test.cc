@@ -1,4 +1,4 @@
-// Programmatic launches: a kernel begins beside its predecessor, and what it accesses before griddepcontrol.wait.
+// Programmatic dependent launch: a kernel overlaps its predecessor, and what it accesses before griddepcontrol.wait.
 
 #include "emulator/driver/driver_functions.h"
 #include "emulator/emulated_test_device.h"
@@ -76,7 +76,7 @@ TEST_P(DependentLaunches, ThatWaitSeeEverything) {
 
 TEST_P(DependentLaunches, ThatDoNotWaitAreReported) {
   for (const char* first : {kEarly, kLate}) ExpectHazard(Run(first, kRead), "second");
-  // What is loaded before the wait is no better.
+  // A load before the wait is no better.
   ExpectHazard(Run(kEarly, std::string(kRead) + "griddepcontrol.wait;\n"), "second");
   // A store to what the predecessor loads.
   ExpectHazard(Run("griddepcontrol.launch_dependents;\nld.global.b32 %r2, [%rd1];\n",
@@ -104,7 +104,7 @@ TEST_P(DependentLaunches, FormChains) {
   EXPECT_EQ(ran.seen, 47u);
 }
 
-// One thread waits, and a barrier lets the others go on.
+// One thread waits, and a barrier releases the others.
 TEST_P(DependentLaunches, MayWaitByOneThread) {
   const std::string one = "mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0; @%p1 griddepcontrol.wait;\nbar.sync 0;\n";
   const Ran ran = Run(kEarly, one + kRead);
@@ -116,14 +116,14 @@ INSTANTIATE_TEST_SUITE_P(Orders, DependentLaunches,
                                          std::pair{Completion::kLate, 1}, std::pair{Completion::kRandom, 1},
                                          std::pair{Completion::kRandom, 4}));
 
-// Without a wait the order decides what is seen: that of eager completion begins the second kernel as early as it may.
+// Without a wait the order decides what is seen: eager completion begins the second kernel as early as it may.
 TEST(DependentLaunch, BeginsAsEarlyAsTheOrderSays) {
   EXPECT_EQ(RunChain(PairText(kEarly, kRead), Completion::kEager, true).seen, 1u);
   EXPECT_EQ(RunChain(PairText(kEarly, kRead), Completion::kLate, true).seen, 7u);
   EXPECT_EQ(RunChain(PairText(kLate, kRead), Completion::kEager, true).seen, 7u);
 }
 
-// A graph keeps what a captured launch allowed.
+// A graph keeps the launch attributes that were captured.
 TEST(DependentLaunch, IsCaptured) {
   TestDevice device(Options{});
   const std::string text = PairText(kEarly, kRead);
@@ -152,8 +152,8 @@ TEST(DependentLaunch, IsCaptured) {
   EXPECT_EQ(report.hazards[0].kind, HazardKind::kDependentLaunch) << report.Print();
 }
 
-// Kernels of a graph that is made by hand, and what the second one has seen of the first. `edge`: of the second behind
-// the first. `third`: behind one that runs beside the first, for which the second one waits completely.
+// Kernels of a hand-made graph, and what the second one has seen of the first. `edge`: from the first to the second.
+// `third`: also after one that overlaps the first; the second one then waits completely for the first.
 struct GraphRan {
   Report report;
   uint32_t seen = 0;
@@ -209,7 +209,7 @@ TEST(DependentLaunch, IsAProgrammaticEdgeOfAGraph) {
   }
 }
 
-// The second kernel may run beside its predecessor, but waits for the first one, which its predecessor runs beside.
+// The second kernel may overlap its predecessor, but waits for the first one, which its predecessor overlaps.
 TEST(DependentLaunch, WaitsForTheOtherNodesBeforeIt) {
   const driver::CuGraphEdge trigger{1, 0, 1, {}};
   const GraphRan ran = RunGraph(&trigger, true);

@@ -1,4 +1,4 @@
-// What the emulator's tests do with a device: load a module, copy arrays, launch.
+// Device operations of the emulator's tests: load a module, copy arrays, launch.
 //
 // Thread-safety: none; tests use the process-wide emulated driver one after another.
 #pragma once

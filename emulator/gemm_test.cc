@@ -1,4 +1,4 @@
-// Whole warp-specialised GEMM kernels: right numbers and no hazards under every completion order.
+// Complete warp-specialised GEMM kernels: right numbers and no hazards under every completion order.
 
 #include <chrono>
 #include <random>

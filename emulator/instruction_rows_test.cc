@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One warp whole and one in part: handlers have a path for each.
+// One full warp and a partial one: handlers have a path for each.
 constexpr unsigned kThreads = 52;
 
 std::vector<std::string> FilesOf(std::string_view extension) {
@@ -25,7 +25,7 @@ std::vector<std::string> FilesOf(std::string_view extension) {
   return names;
 }
 
-// Executions by row, over all programs.
+// Executions per row, over all programs.
 class Coverage {
  public:
   void Add(const Report& report) {

@@ -1,5 +1,5 @@
-// The tensor maps that the programs under tests/emulator/rows/ ask for in `// map:` comments, in the terms of
-// cuTensorMapEncode*. tests/emulator/rows/README.md is the manual.
+// The tensor maps that the programs under tests/emulator/rows/ request in `// map:` comments, in the terms of
+// cuTensorMapEncode*. See tests/emulator/rows/README.md.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -72,8 +72,8 @@ inline bool SetMapField(RowTensorMap& row, std::string_view key, const std::vect
   return true;
 }
 
-// "in tiled dims=8,4 strides=64 box=4,4": words of 32 bits unless `type` says otherwise. What is wrong with the text is
-// added to `complaints`.
+// "in tiled dims=8,4 strides=64 box=4,4": words of 32 bits unless `type` says otherwise. Errors in the text are
+// appended to `complaints`.
 inline RowTensorMap ParseMap(std::string_view text, std::vector<std::string>& complaints) {
   static constexpr std::string_view kModes[] = {"tiled", "im2col", "im2col::w", "im2col::w::128"};
   RowTensorMap row;

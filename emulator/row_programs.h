@@ -1,5 +1,5 @@
-// The programs under tests/emulator/rows/: what they contain and how they are read. tests/emulator/rows/README.md is
-// their manual.
+// The programs under tests/emulator/rows/: what they contain and how they are parsed. See
+// tests/emulator/rows/README.md.
 //
 // A `.cases` file has one line per case, from which an entry is generated; a `.ptx` file is a module with its
 // expectations in comments. Thread-safety: pure functions.
@@ -98,7 +98,7 @@ inline std::vector<RowSlot> SlotsOf(std::string_view code) {
   return slots;
 }
 
-// "add.s32 R0, r0, r1; <- 1 2 -> 3": the code, the words given, the words expected. nullopt: malformed.
+// "add.s32 R0, r0, r1; <- 1 2 -> 3": the code, the input words, the expected words. nullopt: malformed.
 inline std::optional<RowCase> ParseCase(std::string_view text, int line) {
   RowCase c;
   c.line = line;
@@ -145,8 +145,8 @@ inline std::string_view RegisterType(char kind) {
   return kind == 'h' ? "b16" : kind == 'd' ? "b64" : kind == 'q' ? "b128" : kind == 'p' ? "pred" : "b32";
 }
 
-// The entry of a case: reads 16 bytes per register that is given from `in`, writes 16 per register expected to `out`,
-// for each thread its own.
+// The entry of a case: reads 16 bytes per input register from `in`, writes 16 per expected register to `out`,
+// separately for each thread.
 inline std::string EntryOf(const RowCase& c) {
   std::string text = base::Cat(".visible .entry case", c.line, "(.param .u64 out, .param .u64 in) {\n",
                                ".reg .b64 %o, %i, %x, %y; .reg .b32 %t; .reg .pred %c;\n");
@@ -186,7 +186,7 @@ inline std::string ModuleOf(const CaseFile& file) {
   return text;
 }
 
-// What the comments of a .ptx file ask for.
+// The run that the comments of a .ptx file describe.
 struct RowProgram {
   std::string text;
   bool is_hopper = false;  // .target sm_90…
@@ -195,7 +195,7 @@ struct RowProgram {
   uint32_t words = 0;              // in each buffer; at least as many as are expected
   std::vector<uint32_t> expected;  // of `out`, from its start
   std::string faults;              // the fault's message must contain this; empty: no fault
-  std::vector<RowTensorMap> maps;  // a parameter each, behind `out` and `in`
+  std::vector<RowTensorMap> maps;  // one parameter each, after `out` and `in`
   std::vector<std::string> complaints;
 };
 

@@ -1,4 +1,4 @@
-// Arithmetic instructions against values worked out by hand.
+// Arithmetic instructions against values computed by hand.
 
 #include "emulator/emulated_test_device.h"
 
@@ -30,7 +30,7 @@ TEST_P(MixedPrecision, WidensExactlyAndRoundsOnce) {
   EXPECT_TRUE(TakeReport().Clean());
 }
 
-// 1.5 + 2^-24 lies half way between 1.5 and its successor: to even, down, up. 1.5 * 2^-10 + 2^-24 is exact.
+// 1.5 + 2^-24 lies halfway between 1.5 and its successor: to even, down, up. 1.5 * 2^-10 + 2^-24 is exact.
 INSTANTIATE_TEST_SUITE_P(All, MixedPrecision,
                          testing::Values(MixedCase{"add.rn.f32.f16 %f9, %h1, %f1;", 0x3e00, 0x1400, 1.5f},
                                          MixedCase{"add.rp.f32.f16 %f9, %h1, %f1;", 0x3e00, 0x1400, 0x1.800002p0f},

@@ -1,5 +1,5 @@
-// Parts of asynchronous instructions: making the operation, finding its destinations, and what its effect does to
-// global memory and to mbarriers.
+// Parts of asynchronous instructions: creating the operation, resolving its destinations, and its effect on
+// global memory and mbarriers.
 //
 // Thread-safety: as the warp.
 #pragma once
@@ -23,9 +23,9 @@ std::vector<Cta*> CtasOfMask(Warp& warp, uint32_t mask, int lane);
 
 // ---- inside effects; nullptr or false after a fault of the operation ----
 
-// The bytes of global memory that the operation touches. `cache` speeds up the next call.
+// The bytes of global memory that the operation accesses. `cache` speeds up the next call.
 uint8_t* GlobalBytesOf(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind kind, Allocation*& cache);
-// complete_tx on the barrier at `offset` of `cta`, telling about `op`.
+// complete_tx on the barrier at `offset` of `cta`, which covers `op`.
 bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t bytes);
 
 }  // namespace laneshift::emulator

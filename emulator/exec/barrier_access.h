@@ -1,4 +1,4 @@
-// Finding the mbarrier object that an address names.
+// Resolves the mbarrier object at an address.
 //
 // Thread-safety: as the warp.
 #pragma once

@@ -1,4 +1,4 @@
-// Collector buffers of tcgen05.mma: reuse of what is there, and of what is not.
+// Collector buffers of tcgen05.mma: reuse of operands that they hold, and of operands that they do not.
 
 #include "base/text.h"
 #include "emulator/emulated_test_device.h"
@@ -10,7 +10,7 @@ struct Chain {
   friend void PrintTo(const Chain& chain, std::ostream* out) { *out << chain.name; }
   const char* name;
   const char* first;   // qualifier of the first MMA
-  const char* second;  // and of the second
+  const char* second;  // of the second MMA
   bool other_operand;  // the second reads another A
   bool right;
 };

@@ -40,7 +40,7 @@ T Real(BulkReduction reduction, T old, T b) {
                                             : std::fmax(old, b);
 }
 
-// A subnormal f32 as the zero of its sign.
+// Flushes a subnormal f32 to the zero of its sign.
 uint32_t Flushed(uint32_t word) { return (word & 0x7f800000) == 0 ? word & 0x80000000 : word; }
 
 template <typename W, typename F>

@@ -96,7 +96,7 @@ uint64_t Exchange(uint8_t* host, AtomOp op, uint64_t b, uint64_t c) {
   return old;
 }
 
-// What the value is told by may have been told since Synchronise, by a cluster of another host thread.
+// A cluster of another host thread may have released since Synchronise what this value makes visible.
 void ObserveAgain(Warp& w, const Instruction& i, const Located& at, int lane) {
   if (at.space == StateSpace::kGlobal) Synchronise(w, i, at, lane, AccessKind::kStrongRead);
 }
@@ -106,7 +106,7 @@ template <typename W, CombineBits kCombine>
 bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t b, uint64_t c, uint64_t& old) {
   Located at;
   if (!Locate(w, i.space, address, sizeof(W), lane, AccessKind::kAtomic, at)) return false;
-  // Nobody waits for a sum of floats, and there are many of them.
+  // Nobody waits for a floating-point sum, and there are many of them.
   constexpr bool kIsFloat = kCombine == CombineF32 || kCombine == CombineF64 || kCombine == CombineH<Half> ||
                             kCombine == CombineH<Brain> || kCombine == CombineH2<Half> || kCombine == CombineH2<Brain>;
   if (!kIsFloat || at.space != StateSpace::kGlobal) Synchronise(w, i, at, lane, AccessKind::kAtomic);
@@ -121,7 +121,7 @@ bool Update(Warp& w, const Instruction& i, uint64_t address, int lane, uint64_t 
   }
   old = Exchange<W, kCombine>(at.host, op, b, c);
   if (!kIsFloat || at.space != StateSpace::kGlobal) ObserveAgain(w, i, at, lane);
-  // A lock that is not free, or a word that is only read.
+  // Without a change: a lock that is taken, or a word that is only read.
   if (static_cast<W>(kCombine(op, old, b, c)) != static_cast<W>(old)) w.cta().cluster().NoteChange();
   return true;
 }
@@ -142,7 +142,7 @@ Outcome Atomic(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// The same on the elements of a vector, each atomic for itself.
+// The same for the elements of a vector, each of which is atomic by itself.
 template <typename W, CombineBits kCombine, bool kReturns>
 Outcome AtomicVector(Warp& w, const Instruction& i, uint32_t mask) {
   constexpr size_t kAddress = kReturns ? 1 : 0;
@@ -162,7 +162,7 @@ Outcome AtomicVector(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// .b128: exch and cas. Sixteen bytes at once need a lock of their own; all launches share it.
+// .b128: exch and cas. Sixteen bytes at once need a lock, which all launches share.
 Outcome Atomic128(Warp& w, const Instruction& i, uint32_t mask) {
   static std::mutex mutex;
   const bool compares = static_cast<AtomOp>(i.modifiers & 0xff) == AtomOp::kCas;

@@ -56,7 +56,7 @@ T ExtractField(T a, uint32_t position, uint32_t length) {
   using U = Unsigned<T>;
   const U bits = static_cast<U>(a);
   const bool negative = std::is_signed_v<T> && length != 0 && (bits >> std::min(position + length - 1, kBits - 1) & 1);
-  // What lies beyond the top of a counts as its sign.
+  // Positions above the top of a count as its sign.
   const uint32_t valid = position < kBits ? std::min(length, kBits - position) : 0;
   const U keep = valid == kBits ? static_cast<U>(~U{0}) : static_cast<U>((U{1} << valid) - 1);
   const U field = position < kBits ? static_cast<U>(bits >> position & keep) : U{0};

@@ -58,12 +58,12 @@ void AddShared(AsyncOp& op, Cta* cta, const std::vector<SharedRange>& ranges, bo
   if (ranges.size() > 1) op.shared.back().granules = GranulesOf(ranges);
 }
 
-// The copy reads its map until it is done: who writes to the map meanwhile changes what is copied.
+// The copy reads its map until it is complete: a write to the map meanwhile changes what is copied.
 void AddMap(AsyncOp& op, const Located& map) {
   if (map.space == StateSpace::kGlobal) op.global.push_back({map.address, map.address + 128, false});
 }
 
-// The bytes of global memory that a copy touches.
+// The bytes of global memory that a copy accesses.
 std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan& plan) {
   auto ranges = std::make_shared<std::vector<AsyncOp::GlobalRange>>();
   ranges->reserve(plan.runs.size());
@@ -81,7 +81,7 @@ std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan
 // modifiers of tensor copies
 enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
 
-// What lane `lane` copies; `address` is the operand with the map, the next one has the coordinates.
+// The copy of lane `lane`; `address` is the operand with the map, the next one has the coordinates.
 bool ReadCopy(Warp& w, const Instruction& i, size_t address, int lane, TensorMap& map, TensorCopy& copy, Located& at) {
   const DecodedOperand& coordinates = i[address + 1];
   const int rank = static_cast<int>(i.modifiers & kRankMask);
@@ -100,7 +100,7 @@ bool ReadCopy(Warp& w, const Instruction& i, size_t address, int lane, TensorMap
   return true;
 }
 
-// Which CTA's barrier a copy of a pair into `cta` signals; notes in `used` where the answer is a policy's.
+// Which CTA's barrier a copy of a pair into `cta` signals; adds to `used` where the answer is a policy's.
 Cta* SignalledCta(Cta& cta, const Cta& barrier_cta, bool multicast, PolicySet& used) {
   Cta* named = cta.cluster().CtaOfRank((cta.rank() & ~1u) | (barrier_cta.rank() & 1u));
   if (!multicast || named == &cta) return named;
@@ -132,7 +132,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
     const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
     if (!ranges.empty() && !to.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
-                     Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
+                     Cat("the copy ends at shared offset ", ranges.back().end, ", past the end of the CTA's window"));
     }
     const bool pair = (i.modifiers & kPair) != 0, multicast = (i.modifiers & kMulticast) != 0;
     PolicySet used = plan->used;
@@ -200,7 +200,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     if (!ranges.empty() &&
         !from.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
-                     Cat("the copy ends at shared offset ", ranges.back().end, ", behind the CTA's window"));
+                     Cat("the copy ends at shared offset ", ranges.back().end, ", past the end of the CTA's window"));
     }
     AddShared(*op, from.cta, ranges, false);
     AddMap(*op, map_at);
@@ -250,7 +250,7 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const uint64_t source = w.AddressOf(i[1], lane);
-    // Hardware rounds a size that is no multiple of 16 down.
+    // Hardware rounds a size that is not a multiple of 16 down.
     const auto bytes = static_cast<uint32_t>(w.Value(i[2], lane)) & ~15u;
     if (bytes == 0) continue;
     Located to, barrier;
@@ -338,7 +338,7 @@ Outcome BulkStore(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// Bulk stores are committed and waited for by the thread that issued them; others do nothing by that.
+// Bulk stores are committed and waited for by the thread that issued them; for others these are no-ops.
 void CheckIssuer(Warp& w, uint32_t mask, std::string_view what) {
   if (!w.checks()) return;
   const auto has = [&](uint32_t lanes) {

@@ -153,9 +153,9 @@ Outcome ReduceFloat(Warp& w, const Instruction& i, uint32_t mask) {
 
 // ---- CTA barriers ----
 
-// Counts the executing lanes in; true when that completes the barrier's generation.
+// Adds the executing lanes to the barrier's arrivals; true when that completes the barrier's generation.
 bool ArriveAtBarrier(Warp& w, NamedBarrier& barrier, uint32_t count, uint32_t mask) {
-  // With an explicit count the warps count whole, whatever of them has exited.
+  // With an explicit count, warps count as wholes, even if some of their lanes have exited.
   w.cta().cluster().NoteChange();
   barrier.arrived += count != 0 && mask == w.live() ? kLanes : static_cast<uint32_t>(std::popcount(mask));
   barrier.expected = count;
@@ -282,8 +282,8 @@ Outcome Elect(Warp& w, const Instruction& i, uint32_t mask) {
 
 // modifiers: of ProxySpace.
 Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
-  // So many of each kind are remembered of a warp: who relies on an older one has one of its own too, or is told too
-  // much.
+  // The most fences of each kind that are kept per warp: a thread that relies on an older one has one itself too, or
+  // gets a false report.
   constexpr int64_t kRemembered = 16;
   if (!w.checks()) return Outcome::kNext;
   const auto about = [&](ProxySpace space) { return (i.modifiers & static_cast<uint64_t>(space)) != 0 ? 1u : 0u; };
@@ -296,7 +296,7 @@ Outcome ProxyFence(Warp& w, const Instruction& i, uint32_t mask) {
   if (std::count_if(w.proxy_fenced.begin(), w.proxy_fenced.end(), alike) >= kRemembered)
     w.proxy_fenced.erase(std::find_if(w.proxy_fenced.begin(), w.proxy_fenced.end(), alike));
   w.proxy_fenced.push_back({mask, static_cast<uint8_t>(i.modifiers), w.knowledge.Now(lane), {}});
-  w.knowledge.Peek(mask, w.proxy_fenced.back().knew);  // lanes that have each waited alone know more than their warp
+  w.knowledge.Peek(mask, w.proxy_fenced.back().knew);  // lanes that waited separately know more than their warp
   return Outcome::kNext;
 }
 
@@ -306,7 +306,7 @@ Outcome Fence(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// Tells of the thread's own mbarrier.init instructions, and of nothing else.
+// Marks the thread's own mbarrier.init instructions, and nothing else.
 Outcome BarrierInitFence(Warp& w, const Instruction&, uint32_t mask) {
   for (auto& [offset, slot] : w.cta().barriers) {
     const Epoch& made = slot.initialised;
@@ -326,7 +326,7 @@ Outcome ExecuteAligned(Warp& w, const Instruction& i, uint32_t mask) {
   return i.inner(w, i, mask);
 }
 
-// griddepcontrol.launch_dependents: one thread speaks for its CTA.
+// griddepcontrol.launch_dependents: one thread triggers for its CTA.
 Outcome LaunchDependents(Warp& w, const Instruction&, uint32_t) {
   if (w.path().wait.kind == WaitState::Kind::kGridTrigger) return w.DoneWaiting(), Outcome::kNext;
   w.cta().may_be_followed = true;
@@ -349,7 +349,7 @@ Outcome ExecuteBranch(Warp& w, const Instruction& i, uint32_t mask) { return w.B
 Outcome ExecuteExit(Warp& w, const Instruction&, uint32_t mask) { return w.Exit(mask); }
 
 Result<Handler> BindBranch(const Match&, Instruction&) { return Handler(ExecuteBranch); }
-// Each lane goes where its index says; those that agree go together.
+// Each lane goes where its index says; lanes with the same target stay together.
 Result<Handler> BindBranchTable(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction& i, uint32_t mask) -> Outcome {
     const std::vector<uint32_t>& table = w.kernel().jump_tables[i.table];
@@ -369,7 +369,7 @@ Result<Handler> BindBranchTable(const Match&, Instruction&) {
     return w.Split(table[index], i.reconvergence, same, (mask & ~same) != 0 ? pc : pc + 1);
   });
 }
-// The program builder knows what is called.
+// The program builder resolves the callee.
 Result<Handler> BindCall(const Match&, Instruction&) { return Handler(ExecuteCall); }
 Result<Handler> BindExit(const Match&, Instruction&) { return Handler(ExecuteExit); }
 Result<Handler> BindGridTrigger(const Match&, Instruction&) { return Handler(LaunchDependents); }
@@ -450,7 +450,7 @@ Result<Handler> BindFence(const Match& match, Instruction& i) {
   return Handler(Fence);
 }
 Result<Handler> BindBarrierInitFence(const Match&, Instruction&) { return Handler(BarrierInitFence); }
-// Register counts change nothing that a program can see here.
+// Register counts change nothing that a program can observe here.
 Result<Handler> BindSetmaxnreg(const Match&, Instruction& i) {
   if (i[0].offset < 24 || i[0].offset > 256 || i[0].offset % 8 != 0)
     return Wrong("the count is a multiple of 8 from 24 to 256");

@@ -139,9 +139,9 @@ double RealOf(Type type, uint64_t bits) {
   return static_cast<double>(base::ToFloat(*FormatOf(type), static_cast<uint32_t>(bits)));
 }
 
-// A double cut to float with a sticky last bit, so that the next rounding sees which side it was cut from.
+// A double truncated to float with a sticky last bit, so that the next rounding sees the direction of the truncation.
 float StickyFloat(double value) {
-  // Changing the mode of rounding is slow, and most values are floats already.
+  // Changing the rounding mode is slow, and most values are floats already.
   if (const auto same = static_cast<float>(value); static_cast<double>(same) == value) return same;
   const int mode = std::fegetround();
   std::fesetround(FE_TOWARDZERO);

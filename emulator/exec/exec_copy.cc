@@ -26,7 +26,7 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
     if (!LocateShared(w, StateSpace::kShared, w.AddressOf(i[0], lane), bytes, bytes, lane, false, to))
       return Outcome::kFault;
     if (given != 0 && w.checks()) {
-      // An ordinary load: the bytes that it reads are the thread's own affair.
+      // An ordinary load by the thread itself.
       Located from;
       if (!LocateQuietly(w, StateSpace::kGlobal, source, given, lane, from)) return Outcome::kFault;
       w.cta().cluster().CheckGlobal(w, lane, *from.allocation, source, given, false, false);
@@ -78,7 +78,7 @@ Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
     }
     OpHandle op = NewOperation(w, AsyncKind::kCommit, lane);
     OpGroups& groups = GroupsOf(w.copies, lane);
-    // What an mbarrier has told this thread of is never waited for otherwise.
+    // Operations that an mbarrier has already shown to this thread are never waited for otherwise.
     std::erase_if(groups.open, [&](const OpHandle& old) {
       return old->state == AsyncOp::State::kReleased &&
              (!old->record || old->record->KnownTo(w.knowledge, static_cast<uint8_t>(lane)));

@@ -11,7 +11,7 @@
 namespace laneshift::emulator {
 namespace {
 
-// What every arithmetic instruction may carry.
+// The modifiers of every arithmetic instruction.
 enum Modifier : uint64_t { kFtz = 1, kSat = 2, kRelu = 4, kNan = 8, kAbs = 16, kXorsign = 32, kRoundShift = 8 };
 
 uint64_t ModifiersOf(const Match& match) {
@@ -94,8 +94,8 @@ Outcome Binary(Warp& w, const Instruction& i, uint32_t m) {
   });
 }
 
-// A double cut toward zero to a float whose last bit says whether anything was cut, so that the rounding to a small
-// format that follows sees on which side of a tie the value lies.
+// A double truncated toward zero to a float whose last bit is sticky, so that the following rounding to a small
+// format sees on which side of a tie the value lies.
 float RoundToOdd(double value) {
   auto cut = static_cast<float>(value);
   if (static_cast<double>(cut) == value || std::isnan(value)) return cut;
@@ -183,7 +183,7 @@ Outcome FmaReal(Warp& w, const Instruction& i, uint32_t m) {
   });
 }
 
-// One handler per function of one float; approximations are computed in double and rounded, which is within every bound
+// One handler per function of one float; approximations are computed in double and rounded, which is within all bounds
 // that the manual gives for them.
 using Function = double (*)(double);
 template <Function kFunction>
@@ -338,7 +338,7 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
   }
 }
 
-// abs and neg touch the sign bit only; of f32 they make a NaN the canonical one, as an H200 does.
+// abs and neg change the sign bit only; a NaN in f32 becomes the canonical one, as on an H200.
 template <bool kClear>
 Result<Handler> SignHandler(const Match& match, Instruction& instruction) {
   instruction.modifiers = match.Has("Ftz") ? uint64_t{kFtz} : 0;

@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// The type that a .wide product has.
+// The type of a .wide product.
 template <typename T>
 struct WiderOf;
 template <>
@@ -76,7 +76,7 @@ T Remainder(T a, T b) {
   return static_cast<T>(a % b);
 }
 
-// d = a + b + carry-in per lane, and the carry-out where asked. subtract: b is complemented, a borrow is an absent
+// d = a + b + carry-in per lane, and the carry-out if requested. subtract: b is complemented, a borrow is an absent
 // carry.
 template <typename T>
 Outcome AddCarry(Warp& warp, const Instruction& i, uint32_t mask) {
@@ -130,7 +130,7 @@ Result<Handler> MadCarryHandler(const Match& match, Instruction& i, bool high, b
   return ForInteger(match, []<typename T>() -> Handler { return MadCarry<T>; });
 }
 
-// u16x2, s16x2: both halves by themselves.
+// u16x2, s16x2: each half by itself.
 enum PackedOp : uint8_t { kAdd, kMin, kMax };
 template <typename T, PackedOp kOp>
 Outcome Packed(Warp& warp, const Instruction& i, uint32_t mask) {
@@ -162,7 +162,7 @@ Result<Handler> PackedHandler(const Match& match, PackedOp op) {
 
 }  // namespace
 
-// Integer halves of binders shared with floating point; exec_float.cc asks for them.
+// Integer halves of binders shared with floating point; exec_float.cc calls them.
 Result<Handler> IntegerAdd(const Match& match, Instruction& i, bool subtract) {
   if (match.TypeAt(0) == Type::kU16x2 || match.TypeAt(0) == Type::kS16x2) {
     if (subtract) return WrongType(match);

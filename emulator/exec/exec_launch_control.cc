@@ -1,4 +1,4 @@
-// Cluster launch control: a running cluster takes over the work of one that has not started.
+// Cluster launch control (CLC work stealing): a running cluster cancels one that has not started and does its work.
 //
 // The 16-byte response, opaque to programs: word 0 is 1 when a cluster was cancelled, words 1 to 3 are the index of its
 // first CTA.
@@ -15,7 +15,7 @@ namespace {
 
 using Response = std::array<uint32_t, 4>;
 
-// The answer to one request: asked for when the first CTA's response is written, the same for all of them.
+// The answer to one request: decided when the first CTA's response is written, the same for all of them.
 struct Request {
   bool answered = false;
   Response response{};
@@ -77,7 +77,7 @@ Outcome IsCanceled(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
-// modifiers: the first dimension. A vector takes x, y, z and nothing.
+// modifiers: the first dimension. A vector gets x, y, z and nothing.
 Outcome FirstCtaid(Warp& w, const Instruction& i, uint32_t mask) {
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);

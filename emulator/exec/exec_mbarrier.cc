@@ -14,7 +14,7 @@ namespace {
 
 using base::Cat;
 
-// The space is a field of its own here: no suffix means a generic address.
+// The space is a separate field here: no suffix means a generic address.
 Handler InSpace(const Match& match, Instruction& instruction, Handler handler) {
   instruction.space = SpaceOf(match.Has("Smem") ? match("Smem") : match("SmemCta"));
   return handler;
@@ -45,7 +45,7 @@ bool ReachesOtherCtas(Warp& w, uint64_t modifiers) {
   return w.cta().cluster().machine().policies.default_scope == DefaultScope::kCluster;
 }
 
-// What the lanes that arrive tell those who will wait. Unless it is relaxed an arrival releases all that they know; a
+// What the arriving lanes publish to the waiters. Unless it is relaxed an arrival releases all that they know; a
 // relaxed one what came before their last fence.
 void ReleaseAt(Warp& w, uint64_t modifiers, uint32_t mask, bool far, BarrierSlot& slot) {
   if (!w.checks() || (far && !ReachesOtherCtas(w, modifiers))) return;
@@ -67,7 +67,7 @@ void AcquireAt(Warp& w, uint64_t modifiers, uint32_t mask, uint32_t parity, Barr
   if (wide) w.Acquire(mask, far);
 }
 
-// The lanes of `rest` that name the same address as `lane`.
+// The lanes of `rest` with the same address as `lane`.
 uint32_t Alike(Warp& w, const DecodedOperand& address, uint32_t rest, int lane) {
   uint32_t alike = 0;
   const uint64_t first = w.AddressOf(address, lane);
@@ -125,7 +125,7 @@ Outcome Invalidate(Warp& w, const Instruction& i, uint32_t mask) {
 // operands: state, [a], count or bytes
 Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
   const BarrierSlot* last = nullptr;
-  // All lanes touch the object before any of them releases: what one arrival tells for all covers that.
+  // All lanes access the object before any of them releases: the arrival of one releases that for all.
   std::array<BarrierSlot*, kLanes> slots;
   std::array<bool, kLanes> far;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
@@ -174,7 +174,7 @@ Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
 }
 
 // operands: p, [a], parity or token. A try_wait that would fail blocks the path; it fails only when nothing else can
-// bring progress.
+// make progress.
 Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
@@ -233,7 +233,7 @@ BarrierSlot* FindBarrierAt(Warp& w, StateSpace space, uint64_t address, int lane
   }
   if (w.checks()) {
     if (at.cta != &w.cta()) w.cta().cluster().Visit(w, *at.cta, lane);
-    // fence.mbarrier_init and barrier.cluster, though its arrivals be relaxed, show the object to all who have met.
+    // fence.mbarrier_init and barrier.cluster, even with a relaxed arrive, show the object to all threads that waited.
     const Cluster& cluster = w.cta().cluster();
     const bool shown = slot->init_fenced && w.met_cluster && cluster.barrier_met_told.Knows(slot->initialised);
     if (!shown && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot->initialised)) {

@@ -15,10 +15,10 @@ namespace {
 
 using base::Cat;
 
-// A CTA has less shared memory than this.
+// No CTA has this much shared memory.
 constexpr uint64_t kMaxBulkBytes = 1 << 20;
 
-// modifiers of ld and st: bytes of one element, whether it is sign-extended, and what its .sem means.
+// modifiers of ld and st: bytes of one element, whether it is sign-extended, and its .sem.
 enum : uint64_t { kBytesMask = 0xff, kSigned = 0x100, kStrong = 0x200 };
 
 uint64_t StrengthOf(const Match& match) {
@@ -26,8 +26,8 @@ uint64_t StrengthOf(const Match& match) {
   return sem.empty() || sem == "weak" ? 0 : kStrong | OrderOf(match);
 }
 
-// An element of each lane of `mask`, from its memory to its register and back. What other clusters may use at the same
-// time is read and written as a whole.
+// An element of each lane of `mask`, from its memory to its register and back. What other clusters may access at the
+// same time is read and written as a whole.
 template <typename T>
 T ReadMemory(const uint8_t* from) {
   if constexpr (sizeof(T) >= 4) return __atomic_load_n(reinterpret_cast<const T*>(from), __ATOMIC_RELAXED);
@@ -92,7 +92,7 @@ void GetElement(Warp& w, const DecodedOperand& from, const HostBytes& to, uint32
   }
 }
 
-// Locates what a load or store accesses, and has `move` do it: for all lanes at once, or one after the other.
+// Resolves the addresses of a load or store, and has `move` do it: for all lanes at once, or one after the other.
 template <typename Move>
 Outcome Access(Warp& w, const Instruction& i, uint32_t mask, const DecodedOperand& address,
                const DecodedOperand& vector, bool write, Move move) {
@@ -110,7 +110,7 @@ Outcome Access(Warp& w, const Instruction& i, uint32_t mask, const DecodedOperan
     const int lane = std::countr_zero(rest);
     Located at;
     if (!Locate(w, i.space, w.AddressOf(address, lane), bytes, lane, kind, at)) return Outcome::kFault;
-    // A cluster tells what it knows before it stores, so that another one, which sees the value, asks after that.
+    // A cluster releases what it knows before it stores, since another one that sees the value acquires afterwards.
     if (strong && write) Synchronise(w, i, at, lane, kind);
     hosts[static_cast<size_t>(lane)] = at.host;
     move(hosts, uint32_t{1} << lane);
@@ -198,7 +198,7 @@ Result<Handler> BindStoreBulk(const Match&, Instruction& i) {
       const int lane = std::countr_zero(rest);
       const uint64_t address = w.AddressOf(x[0], lane), bytes = w.Value(x[1], lane);
       if (bytes % 8 != 0 || bytes > kMaxBulkBytes)
-        return w.Fault(FaultKind::kIllegalInstruction, lane, Cat("st.bulk of ", bytes, " bytes, no multiple of 8"));
+        return w.Fault(FaultKind::kIllegalInstruction, lane, Cat("st.bulk of ", bytes, " bytes, not a multiple of 8"));
       for (uint64_t at = 0; at < bytes; at += 8) {
         Located to;
         if (!Locate(w, StateSpace::kShared, address + at, 8, lane, AccessKind::kWrite, to)) return Outcome::kFault;

@@ -1,4 +1,4 @@
-// mma.sync: the tensor core as one warp uses it, with its operands in registers; and movmatrix.
+// mma.sync: tensor core operations of one warp, with operands in registers; and movmatrix.
 //
 // The sums are those that an H200 gave (docs/emulator.md, "mma.sync"): 16-bit floats, tf32 and integers are one fused
 // sum as in wgmma; 8-bit floats go through f16 in two steps, and the accumulator is added at the end by an ordinary
@@ -24,7 +24,7 @@ namespace {
 
 using base::Cat;
 
-// How the sums of a form are made.
+// The arithmetic of a form's sums.
 enum class Sum : uint8_t { kFused, kEightBitFloat, kInteger, kFourBitInteger, kBits, kDouble };
 
 struct OperandType {
@@ -58,7 +58,7 @@ const OperandType* FindOperandType(std::optional<Type> type) {
 constexpr int kN = 8;
 constexpr size_t kMaxM = 16;
 
-// What Instruction::modifiers holds.
+// The contents of Instruction::modifiers.
 struct Form {
   int m = 16, k = 16;
   const OperandType *a = nullptr, *b = nullptr;
@@ -88,7 +88,7 @@ struct Form {
   }
 };
 
-// The rows of A (columns of B), K packed bytes each. In bytes all types are laid out alike: a register holds four
+// The rows of A (columns of B), K packed bytes each. In bytes all types have one layout: a register holds four
 // consecutive bytes of K, the lanes of a quad sixteen; with 16 rows every other register is eight rows below.
 using Bytes = std::vector<uint8_t>;
 void Gather(Warp& w, const DecodedOperand& registers, size_t rows, size_t row_bytes, Bytes& bytes) {
@@ -153,7 +153,7 @@ void FusedSums(Warp& w, const Form& form, const Bytes& a, const Bytes& b, Cells&
   MultiplyAccumulate(rows_a, rows_b, OptionsOf(w, form), {cells.data(), kN});
 }
 
-// The elements of one half of each group of four along K, as f16: what one step takes.
+// The elements of one half of each group of four along K, as f16: the operands of one step.
 std::vector<uint32_t> HalvesAsF16(const OperandType& type, const Bytes& bytes, size_t half) {
   std::vector<uint32_t> codes;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -185,7 +185,7 @@ void EightBitFloatSums(Warp& w, const Form& form, const Bytes& a, const Bytes& b
   }
 }
 
-// Two elements a byte, the first in its low half.
+// Two elements per byte, the first in its low half.
 std::vector<uint32_t> Nibbles(const OperandType& type, const Bytes& bytes) {
   std::vector<uint32_t> codes;
   for (const uint8_t byte : bytes) {
@@ -305,7 +305,7 @@ Result<Form> ReadShape(const Match& match, const OperandType& type) {
   bool known = false;
   for (const std::string_view word : base::Words(type.shapes)) known = known || word == shape;
   if (!known || std::sscanf(shape.c_str(), "m%dn%dk%d", &form.m, &n, &form.k) != 3)
-    return Wrong(Cat(".", shape, " is no shape of .", FactsOf(type.type).suffix, ", which has ", type.shapes));
+    return Wrong(Cat(".", shape, " is not a shape of .", FactsOf(type.type).suffix, ", which has ", type.shapes));
   return form;
 }
 
@@ -351,7 +351,7 @@ Result<Handler> BindWarpMma(const Match& match, Instruction& i) {
   const bool integers = a->sum == Sum::kInteger || a->sum == Sum::kFourBitInteger || a->sum == Sum::kBits;
   const bool f16_result = a->sum == Sum::kEightBitFloat || a->type == Type::kF16;
   if (integers != (form.d == AccumulatorType::kS32) || (form.d == AccumulatorType::kF16 && !f16_result))
-    return Wrong(Cat(".", FactsOf(*match.TypeAt(0)).suffix, " is no result of .", FactsOf(a->type).suffix));
+    return Wrong(Cat(".", FactsOf(*match.TypeAt(0)).suffix, " is not a result type of .", FactsOf(a->type).suffix));
   form.saturate = match.Has("Sat");
   if (form.saturate && (!integers || a->sum == Sum::kBits)) return Wrong(".satfinite is for integers");
   if ((a->sum == Sum::kBits) != match.Has("BitOp")) return Wrong(".b1 has .xor.popc or .and.popc, others have not");

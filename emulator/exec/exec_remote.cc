@@ -60,7 +60,7 @@ Outcome StoreAsync(Warp& w, const Instruction& i, uint32_t mask) {
 
 uint32_t BytesOf(TensorElement element) { return static_cast<uint32_t>(ElementBits(element)) / 8; }
 
-// operands: [a], b, [mbar]. Reductions of several threads into one place are atomic, so they are not kept apart.
+// operands: [a], b, [mbar]. Reductions of several threads into one place are atomic, so they do not conflict.
 Outcome ReduceAsync(Warp& w, const Instruction& i, uint32_t mask) {
   const auto reduction = static_cast<BulkReduction>(i.modifiers & 0xff);
   const auto element = static_cast<TensorElement>(i.modifiers >> kElementShift);
@@ -127,7 +127,7 @@ Outcome BulkStoreInto(Warp& w, const Instruction& i, uint32_t mask) {
     const auto kept = kMasked ? static_cast<uint32_t>(w.Value(i[i.operand_count - 1], lane)) : 0xffffu;
     OpHandle op = NewOperation(w, AsyncKind::kBulkStore, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
-    // Atomic reductions into one place are not kept apart from each other.
+    // Atomic reductions into one place do not conflict with each other.
     if constexpr (!kReduce) op->global.push_back({target, target + bytes, true, kept != 0xffff});
     if constexpr (kReduce)
       op->sums = std::make_shared<std::vector<AsyncOp::GlobalRange>>(1, AsyncOp::GlobalRange{target, target + bytes});

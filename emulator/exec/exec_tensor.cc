@@ -75,7 +75,7 @@ Outcome TensorSt(Warp& w, const Instruction& i, uint32_t mask) {
   if (plan.access.half_words == HalfWords::kPacked) w.cta().cluster().NotePolicy(Policy::kUnpackUpperHalf);
   OpHandle op = NewTensorOperation(w, AsyncKind::kTensorStore, -1, 0);
   for (const TensorRange& range : plan.ranges) op->tensor.push_back({&w.cta(), range, true});
-  // The registers are read at issue: overwriting them afterwards is an ordinary, honoured dependency.
+  // The registers are read at issue: overwriting them afterwards is an ordinary dependency, which hardware tracks.
   const DecodedOperand& values = i[split ? 2 : 1];
   auto copy = std::make_shared<std::vector<uint32_t>>();
   for (uint32_t r = 0; r < values.count; ++r) {

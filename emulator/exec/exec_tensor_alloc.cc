@@ -1,4 +1,4 @@
-// tcgen05.alloc, dealloc, relinquish_alloc_permit: of one CTA, or of a pair whose CTAs meet.
+// tcgen05.alloc, dealloc, relinquish_alloc_permit: of one CTA, or of a pair, whose CTAs join.
 
 #include <bit>
 #include <cstring>
@@ -25,7 +25,7 @@ Outcome TakeBlock(Warp& w, const Instruction& i, TensorMemoryAllocator::Block bl
   return Outcome::kNext;
 }
 
-// Reports operations that still use columns which are given up.
+// Reports operations that still use columns which are being deallocated.
 void CheckUnused(Warp& w, TensorAddress address, uint32_t columns, int lane) {
   for (const OpHandle& op : w.cta().cluster().unreleased()) {
     if (op->state == AsyncOp::State::kReleased) continue;
@@ -40,7 +40,7 @@ void CheckUnused(Warp& w, TensorAddress address, uint32_t columns, int lane) {
   }
 }
 
-// What both CTAs of a pair have come for, done in both. Nothing: it has to wait for columns to become free.
+// The joint instruction of both CTAs of a pair, done in both. False: it has to wait for columns to become free.
 Result<bool> Serve(TensorPair& pair, TensorMemoryAllocator& even, TensorMemoryAllocator& odd) {
   const TensorPair::Side& side = pair.sides[0];
   switch (side.operation) {
@@ -116,16 +116,16 @@ Outcome Alloc(Warp& w, const Instruction& i, uint32_t mask) {
   return TakeBlock(w, i, **block, lane);
 }
 
-// Whether releasing instructions of a pair wait for the other CTA; noted as a use of the policy.
+// Whether deallocating instructions of a pair wait for the other CTA; counts as a use of the policy.
 bool ReleasesTogether(Warp& w) {
   if (w.path().wait.kind == WaitState::Kind::kNone) w.cta().cluster().NotePolicy(Policy::kPairRelease);
   return w.cta().cluster().machine().policies.pair_release == PairRelease::kWaits;
 }
 
-// Whether the block was allocated, and is no more. Kernels deallocate in several warps, and hardware lets them.
+// Whether the block was allocated, and is free again. Kernels deallocate in several warps, and hardware accepts that.
 bool IsFree(Warp& w, int group, TensorAddress address, uint32_t columns) {
   if (!w.cta().allocator.WasReleased(address, columns)) return false;
-  // The half of a pair's dealloc that is still under way belongs to what was released by it.
+  // The half of a pair's dealloc that is still under way belongs to what that dealloc released.
   return group == 1 || w.cta().cluster().PairOf(w.cta()).sides[w.cta().rank() & 1].warp != &w;
 }
 

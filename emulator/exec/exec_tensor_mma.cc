@@ -13,7 +13,7 @@ namespace {
 
 using base::Cat;
 
-// Which operands a form has after d, a, b.
+// The operands of a form after d, a, b.
 struct MmaForm {
   bool sparse, scaled, ws;
 };
@@ -63,11 +63,11 @@ MmaRequest RequestOf(Warp& w, const Instruction& i, const MmaForm& form, int lan
   return request;
 }
 
-// modifiers, from this bit: collector buffer (0: A's, 1 to 4: b0 to b3), then what the instruction does with it.
+// modifiers, from this bit: collector buffer (0: A's, 1 to 4: b0 to b3), then the instruction's use of it.
 constexpr int kBufferShift = 32, kUseShift = 36;
 enum class CollectorUse : uint8_t { kDiscard, kFill, kUse, kLastUse };
 
-// Follows the collector buffers in the order of issue: an operand may only be reused where it was collected.
+// Tracks the collector buffers in the order of issue: an operand may only be reused where it was collected.
 void NoteCollector(Warp& w, const Instruction& i, const PlannedMma& plan, const std::vector<Cta*>& ctas, int lane) {
   const size_t buffer = i.modifiers >> kBufferShift & 7;
   const auto use = static_cast<CollectorUse>(i.modifiers >> kUseShift & 3);
@@ -191,7 +191,7 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
     const uint64_t address = w.AddressOf(i[0], lane);
     StateSpace space = i.space;
     if (space == StateSpace::kGeneric && address < kWindowBytes) {
-      // Hardware takes it: the barrier of a commit is in shared memory in any case.
+      // Hardware accepts it: the barrier of a commit is in shared memory in any case.
       space = StateSpace::kSharedCluster;
       w.Report(
           HazardKind::kBarrierMisuse, lane,

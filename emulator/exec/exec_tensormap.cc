@@ -47,7 +47,7 @@ constexpr FieldRule kFields[] = {
     {"fill_mode", MapField::kFill, 1},
 };
 
-// PTX numbers the element types otherwise than the driver API from 8 on.
+// From 8 on, PTX numbers the element types differently from the driver API.
 TensorElement ElementOfCode(uint64_t code) {
   static constexpr TensorElement kCodes[] = {
       TensorElement::kU8,      TensorElement::kU16,         TensorElement::kU32,          TensorElement::kS32,
@@ -115,7 +115,7 @@ Status SetField(TensorMap& map, MapField field, size_t ordinal, uint64_t value) 
   return Ok();
 }
 
-// Who edits or uses a map, for TensorMapEdits: the cluster, whose threads order themselves among each other.
+// Who edits or uses a map, for TensorMapEdits: the cluster, whose threads are ordered among themselves.
 uint64_t ClusterOf(Warp& w) { return w.cta().cluster().linear_index(); }
 
 // Reports a map that is edited while a copy still uses it.
@@ -126,7 +126,7 @@ void CheckMapIdle(Warp& w, const Located& at, int lane) {
            Cat("the tensor map at ", HexAddress(at.address), " is edited while a copy that uses it is pending"));
 }
 
-// 128 bytes of zero are a map without a field yet: a kernel may write such and set every field (Triton does).
+// 128 bytes of zero are a map with no field set: a kernel may write such a map and set every field (Triton does).
 Result<TensorMap> MapToEdit(std::span<const uint8_t, 128> bytes) {
   if (std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; })) return TensorMap{};
   return DecodeTensorMap(bytes);

@@ -43,7 +43,7 @@ WgmmaRequest RequestOf(Warp& w, const Instruction& i, int lane) {
   return request;
 }
 
-// Ordinary accesses of its registers must be behind a wgmma.fence.
+// A wgmma.fence must follow ordinary accesses of its registers.
 void CheckFence(Warp& member, const Instruction& i) {
   bool unfenced = !member.fenced_wgmma;
   for (size_t operand = 0; operand < 2; ++operand) {
@@ -115,7 +115,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   return cluster.Issue(op) ? Outcome::kNext : Outcome::kFault;
 }
 
-// The four warps meet; the last one issues for all.
+// The four warps join; the last one issues for all.
 Outcome Wgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Cta& cta = w.cta();
   const size_t group = static_cast<size_t>(w.index()) / 4;

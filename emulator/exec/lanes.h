@@ -19,7 +19,7 @@ namespace laneshift::emulator {
 #define LS_INDEPENDENT_LANES _Pragma("GCC ivdep")
 #endif
 
-// What one lane's value of type T is stored as in the register file.
+// The representation of one lane's value of type T in the register file.
 template <typename T>
 using Cell = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 

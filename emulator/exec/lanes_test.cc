@@ -1,4 +1,4 @@
-// Lanes of a warp that part: .aligned instructions without all of them, elections, and who commits and waits.
+// Diverged lanes of a warp: .aligned instructions without all of them, elections, and who commits and waits.
 
 #include "emulator/emulated_test_device.h"
 
@@ -78,7 +78,7 @@ TEST_P(Lanes, ThatPartAreReportedByName) {
     const device::CuFunction kernel = device.Load(PartingText(GetParam().body), "k");
     ASSERT_NE(kernel, nullptr) << device.log;
     device::CuDevicePtr data = device.Upload(std::vector<uint32_t>(256, 1));
-    (void)device.Launch(kernel, {1, 1, 1}, 64, 0, {&data});  // some of the wrong ones do not end
+    (void)device.Launch(kernel, {1, 1, 1}, 64, 0, {&data});  // some of the wrong kernels do not end
     const Report report = TakeReport();
     if (GetParam().reported[0] == 0) {
       EXPECT_TRUE(report.Clean()) << report.Print();

@@ -1,4 +1,4 @@
-// Options that change what a kernel sees: cancellation of clusters, and policies that order operations.
+// Options that change what a kernel observes: cancellation of clusters, and policies that order operations.
 
 #include "base/text.h"
 #include "emulator/emulated_test_device.h"
@@ -6,7 +6,7 @@
 namespace laneshift::emulator {
 namespace {
 
-// Every CTA index is worked on once, whether clusters are cancelled or all of them start.
+// Every CTA index is processed once, whether clusters are cancelled or all of them start.
 TEST(LaunchControl, GrantsAndRefuses) {
   const std::string text = ReadTestFile("rows/launch_control.ptx");
   for (const Cancellation cancellation : {Cancellation::kGrant, Cancellation::kRefuse}) {

@@ -1,5 +1,5 @@
 // mma.sync against an H200: 400 tiles of random and adversarial operands per form. The GPU's 51,200 result words of
-// each form are kept as one hash, the operands are generated again.
+// each form are kept as one hash, the operands are regenerated.
 
 #include <random>
 
@@ -47,7 +47,7 @@ const FormCase kForms[] = {
     {"m16n8k256.row.col.s32.b1.b1.s32.and.popc", 4, 2, 4, kE4m3, kE4m3, 0, kF32, 0, 0x1fcf101dce338c25},
 };
 
-// The sequence of operands as it was recorded: one generator over all forms. Ten words per lane: A, B, C.
+// The sequence of operands as recorded: one generator over all forms. Ten words per lane: A, B, C.
 class Operands {
  public:
   std::vector<uint32_t> Next(const FormCase& form) {
@@ -59,7 +59,7 @@ class Operands {
  private:
   uint32_t Below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
 
-  // An exponent from low to high, cut to the format's; sometimes zero.
+  // An exponent from low to high, truncated to the format's; sometimes zero.
   uint32_t Element(const Format& format, int low, int high) {
     if (Below(10) == 0) return 0;
     int exponent = low + static_cast<int>(Below(static_cast<uint32_t>(high - low + 1)));
@@ -159,7 +159,7 @@ TEST(MmaSync, RefusesWhatDoesNotExist) {
     device.Load(KernelText({form, a, b, d, kF16, kF16, 16, kF32, 32, 0}), "k");
     return device.log;
   };
-  EXPECT_NE(error("m8n8k4.row.col.f32.f16.f16.f32", 2, 2, 4).find("is no shape of .f16"), std::string::npos);
+  EXPECT_NE(error("m8n8k4.row.col.f32.f16.f16.f32", 2, 2, 4).find("is not a shape of .f16"), std::string::npos);
   EXPECT_NE(error("m16n8k16.row.col.f32.f16.bf16.f32", 4, 2, 4).find("the same type"), std::string::npos);
   EXPECT_NE(error("m16n8k16.row.col.f32.f16.f16.f32", 2, 2, 4).find("operand 2 has 2 registers, not 4"),
             std::string::npos);

@@ -49,7 +49,7 @@ TEST_P(TensorCopies, OfAPairOfCtas) {
   const int gathered[] = {31, 5, 17, -1};
   for (uint32_t c = 0; c < kColumns; ++c) {
     for (uint32_t r = 0; r < kRows; ++r) {
-      // Tiles of both CTAs, then the multicast tile, added to zeros by each.
+      // Tiles of both CTAs, then the multicast tile, which each adds to zeros.
       const uint32_t from = r < 16 ? r : 16 + r % 8;
       EXPECT_EQ(got[r * kColumns + c], values[from * kColumns + c]) << r << "," << c;
     }
@@ -65,7 +65,7 @@ TEST_P(TensorCopies, OfAPairOfCtas) {
 INSTANTIATE_TEST_SUITE_P(Orders, TensorCopies,
                          testing::Values(Completion::kEager, Completion::kLate, Completion::kRandom));
 
-// The same map edit without the acquire of its user.
+// The same map edit without the user's acquire.
 TEST(TensorMapEdits, NeedAnAcquire) {
   std::string text = ReadTestFile("tensor_copies_sm100a.ptx");
   const std::string fence = "fence.proxy.tensormap::generic.acquire.gpu [%rd20], 128;";

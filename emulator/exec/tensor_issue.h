@@ -1,4 +1,4 @@
-// What all tcgen05 instructions share: the CTAs they work in, and their operations.
+// Shared by all tcgen05 instructions: the CTAs in which they work, and their operations.
 //
 // Thread-safety: as the warp.
 #pragma once
@@ -10,10 +10,10 @@
 
 namespace laneshift::emulator {
 
-// 1 or 2, of the suffix .cta_group::N.
+// 1 or 2, from the suffix .cta_group::N.
 int CtaGroupOf(const Match& match);
 
-// The CTAs that an instruction of this cta_group works in, even rank first; empty after a fault.
+// The CTAs in which an instruction of this cta_group works, even rank first; empty after a fault.
 std::vector<Cta*> CtasOfGroup(Warp& warp, int group, int lane);
 
 OpHandle NewTensorOperation(Warp& warp, AsyncKind kind, int lane, int group);

@@ -1,8 +1,8 @@
 // The device's reference: a plain kernel that compares D with sums in double precision. NVRTC compiles it after
-// measure/reference/product_view.cuh, with A_TYPE to OUT, BIAS and SCALE_TYPE one of the types here, SATURATES 0 or 1, JOINED columns of the product
-// for each of D, and HALVES where those come from two halves of B.
+// measure/reference/product_view.cuh, with A_TYPE to OUT, BIAS and SCALE_TYPE one of the types here, SATURATES 0 or 1,
+// JOINED columns of the product per column of D, and HALVES if those come from two halves of B.
 //
-// Each thread sums a 4 x 4 piece of a 64 x 64 tile; operands come through shared memory as floats, exactly.
+// Each thread sums a 4 x 4 part of a 64 x 64 tile; operands come through shared memory as floats, exactly.
 using namespace laneshift::measure;
 
 __device__ inline float Widen(const float& x) { return x; }
@@ -76,7 +76,7 @@ __device__ inline float Rounded(double value, const E5m2&) {
   return Widen(E5m2{(unsigned char)pair});
 }
 
-// What is stored of a value beyond the largest number of the type.
+// The stored value beyond the largest number of the type.
 template <typename T>
 __device__ inline double Saturated(double value, const T&) {
   return value;
@@ -96,9 +96,9 @@ __device__ inline double Limit(const T&) {
 __device__ inline double Limit(const float&) { return 3.4028234663852886e38; }
 __device__ inline double Limit(const Half&) { return 65504.0; }
 __device__ inline double Limit(const Brain&) { return 3.3895313892515355e38; }
-// The problem's operands as floats. After this text come the steps of the epilogue, which the host writes.
+// The problem's operands as floats. The steps of the epilogue, which the host writes, follow this text.
 struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
-  // Whether neighbours along K are neighbours in memory.
+  // Whether neighbours along K are adjacent in memory.
   __device__ bool LeftByDepth() const { return at.a.element == 1; }
   __device__ bool RightByDepth() const { return at.b.element == 1; }
   __device__ float Left(long long batch, long long row, long long q) const {
@@ -124,7 +124,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     if (at.bias_axis == 0) return 0.0f;
     return Widen(bias[at.bias_axis == 1 ? row : at.ColumnOfD(batch, column, at.n)]);
   }
-  // Of D and what lies as it does.
+  // Of D and the operands with its layout.
   __device__ long long Place(long long batch, long long row, long long column) const {
     return at.Stored(at.d, batch, row, column);
   }
@@ -141,7 +141,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   __device__ double Scaled(double value) const { return scales.d == 0 ? value : value * scales.d[0]; }
 };
 
-// What a thread has compared.
+// The statistics of a thread's comparisons.
 struct Tally {
   double error = 0, reference = 0, rounding = 0;
   long long compared = 0, bad = 0, first = 0x7fffffffffffffffLL;
@@ -217,7 +217,7 @@ __device__ double Join(const double* values);
 __device__ double AfterGate(const View& view, Tally& tally, double value, long long batch, long long row,
                             long long column);
 
-// The column of B that is multiplied index-th: those of a pair one after the other.
+// The index-th column of B to be multiplied: those of a pair one after the other.
 __device__ long long ColumnOfB(long long index, long long columns) {
   return HALVES ? index % 2 * (columns / 2) + index / 2 : index;
 }
@@ -234,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
     for (long long k0 = 0; k0 < k; k0 += 16) {
       __syncthreads();
       for (int i = threadIdx.x; i < 16 * 64; i += 256) {
-        // Neighbouring threads walk the contiguous index of the operand.
+        // Neighbouring threads follow the contiguous index of the operand.
         const int am = view.LeftByDepth() ? i / 16 : i % 64, ak = view.LeftByDepth() ? i % 16 : i / 64;
         const int bn = view.RightByDepth() ? i / 16 : i % 64, bk = view.RightByDepth() ? i % 16 : i / 64;
         left_tile[ak][am] = row0 + am < m && k0 + ak < k ? view.Left(batch, row0 + am, k0 + ak) : 0.0f;

@@ -14,7 +14,7 @@ namespace laneshift::measure {
 namespace {
 
 constexpr int kInstructionProducts = 32;  // of 8-bit operands
-// The unit in which a number of f32 is cut off.
+// The unit in which an f32 number is truncated.
 const double kCutUnit = std::ldexp(1, -23);
 
 // Rounding to nearest errs by half of the last place at most; for numbers of all sizes by half of that on average.
@@ -25,7 +25,7 @@ double RoundingBound(DataType type) {
   return std::max(2e-3, std::ldexp(1, -1 - base::InfoOf(*format).mantissa_bits));
 }
 
-// Each instruction cuts the sum so far, toward zero: half of the last place that it keeps, on average.
+// Each instruction truncates the sum so far, toward zero: half of the last place that it keeps, on average.
 double SumBound(const Problem& problem, const target::Target& target) {
   if (target.eight_bit_sum_bits >= 23) return 0;
   const int64_t depth = ViewOf(problem).k;
@@ -35,12 +35,12 @@ double SumBound(const Problem& problem, const target::Target& target) {
   return (1 + instructions) * std::ldexp(1, -1 - target.eight_bit_sum_bits);
 }
 
-// Products that one instruction adds before its sum is cut to f32: at most those of 16-bit operands.
+// Products that one instruction adds before its sum is truncated to f32: at most those of 16-bit operands.
 int InstructionProducts(const Problem& problem) {
   return std::min(16, ir::MmaDepth(ir::Stored(problem, ir::OperandRole::kA).type));
 }
 
-// Whether everything that the problem stores has 16 bits or fewer: then functions are the chip's approximations.
+// Whether everything that the problem stores has 16 bits or fewer: then functions are the hardware's approximations.
 bool StoresNarrowly(const Problem& problem) {
   const DataType output = ir::Stored(problem, ir::OperandRole::kD).type;
   if (DataTypeBytes(output) > 2) return false;
@@ -121,12 +121,12 @@ std::optional<std::string> FailureOf(const Comparison& comparison, const Problem
   }
   if (comparison.outside > 0) {
     return base::Cat(comparison.outside, " of ", comparison.compared,
-                     " elements are none of the values that a sum in f32 can lead to, first: ",
+                     " elements have values that no order of a sum in f32 gives, first: ",
                      output.PrintIndex(comparison.first_outside));
   }
   const double bound = ErrorBound(problem, target);
   if (!(comparison.totals_error <= kTotalsSlack * bound)) {
-    return base::Cat("relative error ", comparison.totals_error, " of a total of the epilogue is not below ",
+    return base::Cat("relative error ", comparison.totals_error, " of a reduction of the epilogue is not below ",
                      kTotalsSlack * bound);
   }
   if (comparison.Accepted(bound)) return std::nullopt;

@@ -1,4 +1,4 @@
-// Comparison: how far a computed D is from the reference, and what counts as right.
+// Comparison: how far a computed D is from the reference, and which results are correct.
 //
 // Thread-safety: values.
 #pragma once
@@ -20,14 +20,14 @@ namespace laneshift::measure {
 struct Comparison {
   double error_squares = 0;      // sum of (out - ref)^2 over the elements that are finite
   double reference_squares = 0;  // sum of ref^2
-  double rounding_squares = 0;   // sum of (ref rounded to the output type - ref)^2: what no kernel can avoid
+  double rounding_squares = 0;   // sum of (ref rounded to the output type - ref)^2: the error of every kernel
   int64_t compared = 0;
   int64_t not_finite = 0;         // NaN or infinite in D but finite in the reference: wrong, or never written
   int64_t first_not_finite = -1;  // index in D, counted through all dimensions
   int64_t outside = 0;            // beyond every value that the arithmetic allows (docs/numerics.md)
   int64_t first_outside = -1;     // as first_not_finite
-  double totals_error = 0;        // ||out - ref|| / ||ref|| of that total of the epilogue where it is largest
-  std::string reference;          // how it was made: "cpu", "cpu, 4096 elements", "nvrtc"
+  double totals_error = 0;        // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
+  std::string reference;          // its origin: "cpu", "cpu, 4096 elements", "nvrtc"
 
   // ||out - ref|| / ||ref||
   double RelativeError() const {
@@ -57,23 +57,23 @@ struct Comparison {
   }
 };
 
-// The bound on totals_error, as a multiple of that on the elements: their errors may go one way, and add up.
+// The bound on totals_error, as a multiple of that on the elements: their errors may have one sign, and add up.
 inline constexpr double kTotalsSlack = 4;
 
-// The bound on RelativeError(): what rounding to the output's type costs, and what the target's tensor core cuts off
-// sums of 8-bit products on their way to f32.
+// The bound on RelativeError(): the rounding to the output's type, and the bits that the target's tensor core truncates
+// from sums of 8-bit products on their way to f32.
 double ErrorBound(const Problem& problem, const target::Target& target);
 
-// Whether elements are compared with the range in which a correct kernel may have them, not with a value: where a step
-// jumps (rint, users' functions), and where D has too few elements for the errors of approximated functions to average
-// out. Only the host's reference knows ranges.
+// Whether elements are compared with the range in which a correct kernel may have them, not with a value: if a step
+// jumps (rint, users' functions), or if D has too few elements for the errors of approximated functions to average
+// out. Only the host's reference has ranges.
 bool NeedsRanges(const Problem& problem);
 
 // How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.
 double SumErrorFactor(const Problem& problem);
-// How far a step's function may be computed from its value at x; nothing where it is exact.
+// The largest error of a step's function at x; nothing if it is exact.
 double FunctionError(ir::Function function, const Problem& problem, double x);
-// How far a sum of `terms` values in f32, in any order that kernels take, may be off, as a multiple of the sum of their
+// How far a sum of `terms` values in f32, in any order that kernels use, may be off, as a multiple of the sum of their
 // magnitudes.
 double TotalErrorFactor(double terms);
 

@@ -1,4 +1,4 @@
-// The double-precision convolution against sums made by hand, and against the definition in problem.h.
+// The double-precision convolution against hand-made sums, and against the definition in problem.h.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -43,7 +43,7 @@ TEST_P(ConvByHand, IsWhatTheReferenceSays) {
   double squares = 0;
   for (const float value : c.y) squares += static_cast<double>(value) * static_cast<double>(value);
   EXPECT_EQ(CompareAll(*problem, operands, y).reference_squares, squares);
-  // Every element counts: each one that is off by one is seen.
+  // Every element counts: each off-by-one element is found.
   for (int64_t i = 0; i < count; ++i) {
     std::vector<float> wrong = c.y;
     wrong[static_cast<size_t>(i)] += 1;
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
         ByHand{"conv w=5 c=1 k=1 s=3 pad=2:0 dilation=2 y=f32", {1, 2, 3, 4, 5}, {1, 10, 100}, {}, {}, {310, 420, 531}},
         // Channels are innermost; two filters.
         ByHand{"conv w=2 c=2 k=2 s=1 y=f32", {1, 2, 3, 4}, {1, 10, 100, 1000}, {}, {}, {21, 2100, 43, 4300}},
-        // Each group sees its own channels.
+        // Each group reads its own channels.
         ByHand{"conv w=1 c=4 k=2 s=1 groups=2 y=f32", {1, 2, 3, 4}, {1, 10, 100, 1000}, {}, {}, {21, 4300}},
         // Depth, and two images.
         ByHand{"conv n=2 d=2 h=1 w=1 c=1 k=1 t=2 r=1 s=1 y=f32", {3, 5, 2, 7}, {1, 10}, {}, {}, {53, 72}},
@@ -84,10 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
                {1, 10},
                {5, 6},
                {50, 4236}},
-        // Nothing but padding under the outer taps.
+        // Only padding under the outer taps.
         ByHand{"conv w=1 c=1 k=1 s=1 pad=2 y=f32 bias=k", {3}, {4}, {}, {1}, {1, 1, 13, 1, 1}}));
 
-// The definition in problem.h with offsets of its own, for output element (n, o, p, q, k).
+// The definition in problem.h with independent offsets, for output element (n, o, p, q, k).
 double Definition(const ConvProblem& p, const HostOperands& operands, int64_t n, const Spatial& out, int64_t k) {
   const auto offset = [](const ConvPitches& pitch, int64_t image, int64_t d, int64_t h, int64_t w, int64_t c) {
     return image * pitch.image + d * pitch.plane + h * pitch.row + w * pitch.pixel + c;

@@ -26,7 +26,7 @@ using base::Cat;
 constexpr unsigned kTile = 64;  // elements of D per CTA, in both directions
 constexpr unsigned kThreads = 256;
 
-// Where a step finds its element in its operand.
+// The index of a step's element in its operand.
 std::string PlaceSource(ir::StepOperand operand, bool joined) {
   const std::string_view columns = joined ? "view.at.n / JOINED" : "view.at.n";  // of a group
   switch (operand) {
@@ -49,7 +49,7 @@ std::string PlaceSource(ir::StepOperand operand, bool joined) {
   return "0";
 }
 
-// One step as a statement on `value`; `joined`: behind the one that joins columns.
+// One step as a statement on `value`; `joined`: after the one that joins columns.
 std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTensor* tensor, DataType output,
                        bool joined) {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
@@ -104,7 +104,7 @@ std::string StepsSource(const Problem& problem, std::string_view name, size_t fi
   return source + "  return value;\n}\n";
 }
 
-// The steps before and behind the one that joins columns, and that one.
+// The steps before and after the one that joins columns, and that one.
 std::string EpilogueSource(const Problem& problem) {
   const Epilogue& epilogue = ir::EpilogueOf(problem);
   const size_t gate = ir::GateOf(epilogue), end = epilogue.size();
@@ -156,7 +156,7 @@ Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, c
 Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const device::Device& device,
                                                  const Problem& problem, CodeForm form) {
   if (ir::HasJumps(ir::EpilogueOf(problem))) {
-    return MakeError(ErrorCode::kUnsupported, "what rint and users' functions make of a sum is compared on the host");
+    return MakeError(ErrorCode::kUnsupported, "epilogues with rint or users' functions are compared on the host only");
   }
   const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
@@ -184,7 +184,7 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   return DeviceReference(device, problem, std::move(module), std::move(kernel));
 }
 
-// The totals of the epilogue on the device, as the kernel finds them: from zero on.
+// The reductions of the epilogue on the device, zero before the kernel.
 struct DeviceReference::TotalBuffers {
   EpilogueTotals host;
   device::DeviceBuffer buffer;
@@ -205,7 +205,7 @@ struct DeviceReference::TotalBuffers {
     return totals;
   }
 
-  // Compares them with what the kernel under test left in `arguments`.
+  // Compares them with the results of the kernel under test in `arguments`.
   Status Compare(const device::Device& device, const device::Stream& stream, const Problem& problem,
                  const EpilogueArguments& arguments, Comparison& into) {
     if (host.empty()) return Ok();

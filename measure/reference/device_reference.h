@@ -1,6 +1,6 @@
 // The reference on a GPU: a plain kernel with double-precision sums, compiled by NVRTC, that compares D in place.
 //
-// It shares nothing with the kernels that it checks: no tensor cores, no TMA, no generated code.
+// It is independent of the kernels that it checks: no tensor cores, no TMA, no generated code.
 // Thread-safety: none.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace laneshift::measure {
 using nvrtc::CodeForm;
 using nvrtc::Nvrtc;
 
-// The reference of one problem. Compiled once; comparing takes as long as the double-precision sums do.
+// The reference of one problem. Compiled once; a comparison takes as long as the double-precision sums.
 class DeviceReference {
  public:
   // REQUIRES: `problem` is complete; the device outlives this.

@@ -1,4 +1,4 @@
-// EpilogueTotals: the sums and largest magnitudes that an epilogue brings to memory, in double precision.
+// EpilogueTotals: the reductions (sums and largest magnitudes) that an epilogue stores, in double precision.
 //
 // Thread-safety: Add and Raise may be called from any number of threads.
 #pragma once
@@ -20,7 +20,7 @@ class EpilogueTotals {
   explicit EpilogueTotals(const Problem& problem);
 
   bool empty() const { return values_.empty(); }
-  // One array for all totals; that of an operand of the epilogue begins at its offset, which is -1 where it has none.
+  // One array for all reductions; that of an operand of the epilogue begins at its offset, -1 if it has none.
   std::vector<double>& values() { return values_; }
   int64_t OffsetOf(size_t operand) const { return offsets_[operand]; }
 
@@ -36,8 +36,8 @@ class EpilogueTotals {
     }
   }
 
-  // What kernels left in the operands against the totals: each total by itself, so that few of them show beside all of
-  // D. What a sum in f32 may err by is no error: totals of values that cancel would all be wrong (docs/numerics.md).
+  // Compares the kernel's reductions in the operands: each one separately, so that few of them count next to all of D.
+  // The rounding of a sum in f32 is no error: reductions of values that cancel would all be wrong (docs/numerics.md).
   void Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const;
 
  private:
@@ -46,7 +46,7 @@ class EpilogueTotals {
   }
 
   std::vector<double> values_;
-  // Of the values that were added: how far they may be off together, and the sum of their magnitudes. Zero where only
+  // Of the values that were added: how far they may be off together, and the sum of their magnitudes. Zero if only
   // the values are known (a reference on a device).
   std::vector<double> spreads_, magnitudes_;
   int64_t output_elements_;

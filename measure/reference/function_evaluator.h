@@ -22,7 +22,7 @@ class FunctionEvaluator {
   static Result<FunctionEvaluator> Make(const Engine& engine, const Problem& problem,
                                         const std::vector<HostTensor>& operands);
 
-  // Of function `index` of the epilogue: `inputs` are [parameter][element], tables left out, the value first; the
+  // Of function `index` of the epilogue: `inputs` are [parameter][element], without tables, the value first; the
   // results are [result][element].
   Result<std::vector<float>> Evaluate(size_t index, const std::vector<float>& inputs, int64_t count) const;
 

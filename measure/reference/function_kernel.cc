@@ -12,7 +12,7 @@ namespace {
 
 using base::Cat;
 
-// The statement with registers in the place of its operands: "$2" and "$$".
+// The statement with registers in place of its operands: "$2" and "$$".
 std::string WithOperands(const std::string& statement, const std::vector<std::string>& operands) {
   std::string text;
   for (size_t i = 0; i < statement.size(); ++i) {
@@ -34,7 +34,7 @@ std::string WithOperands(const std::string& statement, const std::vector<std::st
 }  // namespace
 
 std::string FunctionKernel(const compiler::FunctionModule& module, const target::Target& target) {
-  // So many copies that it is called: the function itself, as NVRTC made it.
+  // Enough copies to exceed the inlining limit: the function itself, as NVRTC made it, is called.
   const compiler::FunctionCode code =
       compiler::MakeFunctionCode(module, "user", std::numeric_limits<int>::max() / 4096);
   const int version = std::max(module.version(), target.ptx_version);

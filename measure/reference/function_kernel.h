@@ -1,4 +1,4 @@
-// A plain kernel that runs a user's function on arrays: what the results of fused kernels are compared with.
+// A plain kernel that applies a user's function to arrays: the reference for the results of fused kernels.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -13,9 +13,9 @@ namespace laneshift::measure {
 
 inline constexpr const char* kFunctionKernel = "laneshift_apply";
 
-// Parameters of the kernel: the f32 inputs ([parameter][element], the value first; 64-bit ones are left out), the
+// Parameters of the kernel: the f32 inputs ([parameter][element], the value first; without 64-bit ones), the
 // results ([result][element]), the number of elements, then the 64-bit parameters of the function in order. One thread
-// an element.
+// per element.
 std::string FunctionKernel(const compiler::FunctionModule& module, const target::Target& target);
 
 }  // namespace laneshift::measure

@@ -9,12 +9,12 @@
 namespace laneshift::measure {
 namespace {
 
-// Half of a place, and what is left of f32's own rounding.
+// Half of the last place, and a margin for f32's own rounding.
 constexpr double kPlaceSlack = 1.01;
 // Of one operation in f32.
 constexpr double kStepError = 6e-8;
 
-// Whether both are so large that the type has no number for one of them, or nearly so: f16 stores what is beyond its
+// Whether both are so large that the type cannot represent one of them, or nearly so: f16 stores values beyond its
 // largest number as infinity.
 bool BothOverflow(DataType type, double out, double reference) {
   constexpr double kNearly = 0.99;
@@ -33,13 +33,13 @@ double HalfPlace(DataType type, double value) {
   const auto& format = ir::InfoOf(type).format;
   const int bits = format ? base::InfoOf(*format).mantissa_bits : 23;
   const double normal = std::ldexp(std::abs(value), -1 - bits);
-  // Below the least normal number places are no shorter.
+  // Below the least normal number the last place is constant.
   std::byte rounded[4];
   StoreElement(rounded, type, 0, static_cast<float>(value));
   return std::max(normal, std::abs(ElementAt(rounded, type, 0) - value));
 }
 
-// As conversions to the type leave a value that is beyond its largest number.
+// The result of a conversion to the type for a value beyond its largest number.
 ValueRange Saturated(DataType type, const ValueRange& value) {
   if (!ir::InfoOf(type).Saturates()) return value;
   return value.Through([&](double v) { return std::clamp(v, -ir::LargestOf(type), ir::LargestOf(type)); });
@@ -100,8 +100,8 @@ void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sum
   if (value) Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), into);
 }
 
-// Products of operands without a sign only grow, so that a sum that is clamped at every instruction is the clamped
-// one. Of others a clamped sum depends on the order of products.
+// Products of unsigned operands only grow, so that a sum that is clamped at every instruction is the clamped
+// exact one. Otherwise a clamped sum depends on the order of products.
 void HostEpilogue::CountInteger(const HostTensor& d, int64_t row, int64_t column, double sum, double magnitude,
                                 Comparison& into) const {
   const double largest = ir::LargestOf(output_);
@@ -146,7 +146,7 @@ float HostEpilogue::OperandOf(const FunctionParameter& parameter, const HostTens
   return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
 }
 
-// At one point of the ranges of the values: 0, what they are; 1 and 2, their ends.
+// At one point of the ranges of the values: 0 for the values, 1 and 2 for the ends.
 void HostEpilogue::LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const ValueRange> values,
                                const Place& at, FunctionValues& functions, size_t function, int64_t point) {
   size_t parameter = 0, number = 0;
@@ -174,7 +174,7 @@ void HostEpilogue::CountOutputs(const FunctionCall& call, const HostTensor* oper
   }
 }
 
-// What a function makes of a value, or of those of a pair; none where that is not known yet.
+// The result of a function for a value, or for those of a pair; nothing if it is not known yet.
 std::optional<ValueRange> HostEpilogue::Called(const FunctionCall& call, size_t operand,
                                                std::span<const ValueRange> values, const Place& at, Comparison& into,
                                                FunctionValues& functions, size_t function) const {
@@ -189,7 +189,7 @@ std::optional<ValueRange> HostEpilogue::Called(const FunctionCall& call, size_t 
   return functions.RangeOf(function, 0, at.call);
 }
 
-// Behind the step that joins the values of a pair.
+// After the step that joins the values of a pair.
 std::optional<ValueRange> HostEpilogue::Joined(Passed& passed, std::span<const ValueRange> values, const Place& at,
                                                Comparison& into, FunctionValues& functions) const {
   const EpilogueStep& gate = epilogue_[gate_];
@@ -224,7 +224,7 @@ std::optional<ValueRange> HostEpilogue::After(size_t first, size_t end, Passed& 
   return value;
 }
 
-// Totals are added up once: when all functions are known.
+// Reductions get each value once: when all functions are known.
 ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const ValueRange& value, const Place& at,
                                Comparison& into, bool totals) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);

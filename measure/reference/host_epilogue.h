@@ -1,5 +1,5 @@
-// What the reference on the host makes of a sum: the epilogue in double precision, an element at a time, and how each
-// stored element compares.
+// The host's reference of an epilogue: in double precision, one element at a time, and the comparison of each
+// stored element.
 //
 // Thread-safety: const methods may be called from any number of threads, for different elements.
 #pragma once
@@ -20,11 +20,11 @@
 
 namespace laneshift::measure {
 
-// How many points of a range users' functions are evaluated at: the value, and both ends.
+// The points of a range at which users' functions are evaluated: the value, and both ends.
 inline constexpr int64_t kPoints = 3;
 
-// The values of users' functions, which are not computed one by one: elements come by until a function whose values are
-// not known yet, leave their inputs, and come by again once it was evaluated.
+// The values of users' functions, which are evaluated in batches: each element runs up to the first function whose
+// values are not known yet, leaves its inputs there, and runs again after the evaluation.
 class FunctionValues {
  public:
   // `count`: of elements of D.
@@ -70,38 +70,38 @@ class FunctionValues {
     std::vector<float> inputs, results;
   };
   std::vector<Function> functions_;
-  size_t known_ = 0;  // the first so many
+  size_t known_ = 0;  // the number of functions that are known
 };
 
-// What becomes of a sum, in double precision.
+// The epilogue of a sum, in double precision.
 class HostEpilogue {
  public:
-  // `output`: the type of D. Without `totals` those are left out.
+  // `output`: the type of D. Without `totals` there are no reductions.
   HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output, EpilogueTotals* totals);
 
   HostEpilogue(const HostEpilogue&) = delete;
   HostEpilogue& operator=(const HostEpilogue&) = delete;
 
   const ProductView& view() const { return view_; }
-  // Columns of the product that make one of D.
+  // Columns of the product per column of D.
   int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
-  // The column of B that is multiplied `index`-th: those of a pair one after the other.
+  // The `index`-th column of B to be multiplied: those of a pair one after the other.
   int64_t ColumnOfB(int64_t index) const { return ir::ColumnOfB(epilogue_, index, view_.n); }
 
-  // Counts D's element, given the sums of joined() products from the `j`-th on with the sums of their magnitudes, and
-  // what the epilogue stores on the way. Where a function of the epilogue is not known yet, its inputs are left for
-  // `element` of D, and no more happens.
+  // Compares D's element, given the sums of joined() products from the `j`-th on with the sums of their magnitudes, and
+  // the epilogue's other stores. If a function of the epilogue is not known yet, only its inputs are left for
+  // `element` of D.
   void Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes, const HostTensor& d,
               Comparison& into, FunctionValues& functions, int64_t element) const;
 
  private:
-  // What an element is compared with: the value, or the nearest that its range has.
+  // What an element is compared with: the value, or the nearest one in its range.
   enum class Judgement { kByValue, kByRange, kByRangeAndEach };
   struct Place {
     int64_t row_of_product, row, column;
     int64_t call;  // of a function there
   };
-  // How many operands and functions of the epilogue belong to steps that a value has passed.
+  // The number of operands and functions of the epilogue before a value's current step.
   struct Passed {
     size_t operands = 0, functions = 0;
   };
@@ -133,7 +133,7 @@ class HostEpilogue {
   const DataType output_;
   double alpha_;
   double last_ = 1;                  // the scale factor of D
-  const bool saturates_, unsigned_;  // sums of integers; both of their operands
+  const bool saturates_, unsigned_;  // integer sums saturate; both operands are unsigned
   const Epilogue& epilogue_;
   const HostOperands& operands_;
   EpilogueTotals* const totals_;

@@ -14,12 +14,12 @@
 namespace laneshift::measure {
 namespace {
 
-// Columns of D that one thread computes at a time: their part of B stays in the second-level cache.
+// Columns of D that one thread computes at a time: their part of B fits in the L2 cache.
 constexpr int kColumns = 64;
-// Rows of D that share one pass over that part.
+// Rows of D per pass over that part.
 constexpr int kRows = 4;
 
-// The operands' elements, as the view finds them.
+// The operands' elements, indexed by the view.
 class ElementView {
  public:
   ElementView(const ProductView& view, const HostOperands& operands)
@@ -77,7 +77,7 @@ struct Piece {
 };
 
 // The root of the sum of squares of `count` numbers, `step` apart. The sum of the magnitudes of products is at most the
-// product of both factors' lengths.
+// product of both operands' norms.
 double LengthOf(const float* values, int64_t count, int64_t step) {
   double squares = 0;
   for (int64_t q = 0; q < count; ++q) squares += double{values[q * step]} * double{values[q * step]};
@@ -124,7 +124,7 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
                                FunctionValues functions, const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
-  // A convolution may have few columns and very many rows, so rows are shared out too.
+  // A convolution may have few columns and very many rows, so rows are distributed too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
   for (int64_t batch = 0; batch < view.batches; ++batch) {
@@ -191,7 +191,7 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
 std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uint64_t seed) {
   std::vector<HostTensor> operands;
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
-    // Each has a seed of its own: the role of C is not taken by another tensor of the shape.
+    // Each has its own seed: no other tensor of the shape has the role of C.
     const uint64_t own = seed + 1 + operands.size();
     operands.push_back(operand.written || operand.total ? HostTensor::Poisoned(operand.tensor)
                                                         : HostTensor::Random(operand.tensor, OperandRole::kC, own));

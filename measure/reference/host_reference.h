@@ -12,16 +12,16 @@
 
 namespace laneshift::measure {
 
-// The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. What the problem does
-// not read may be empty.
+// The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. Operands that the
+// problem does not read may be empty.
 struct HostOperands {
   HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{};
-  std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold what was written
+  std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold the kernel's results
 
   // The operand of a role; null for D.
   const HostTensor* Of(OperandRole role) const;
 
-  // Of the problem's shapes, by HostTensor::Random.
+  // With the problem's shapes, by HostTensor::Random.
   static HostOperands Random(const Problem& problem, uint64_t seed);
   static std::vector<HostTensor> RandomEpilogue(const Problem& problem, uint64_t seed);
 };
@@ -31,14 +31,14 @@ struct HostOperands {
 using EvaluateFunction =
     std::function<Result<std::vector<float>>(size_t index, const std::vector<float>& inputs, int64_t count)>;
 
-// REQUIRES: `problem` is complete and the shapes are its own. Where the epilogue has users' functions they are asked of
-// `evaluate`, and the errors are its own.
+// REQUIRES: `problem` is complete and the shapes match it. Users' functions of the epilogue are evaluated by
+// `evaluate`, whose errors are returned.
 Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                               const EvaluateFunction& evaluate);
 // REQUIRES: the epilogue has none.
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d);
 
-// The same for `samples` elements drawn with `seed`, for problems too big to be computed in whole.
+// The same for `samples` elements drawn with `seed`, for problems too large to compute completely.
 Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,
                          uint64_t seed);
 Result<Comparison> CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d,

@@ -13,7 +13,7 @@ GemmProblem Parse(std::string_view text) { return std::get<GemmProblem>(*ParsePr
 
 HostOperands RandomOperands(const GemmProblem& p) { return HostOperands::Random(p, 5); }
 
-// The definition in problem.h, element by element, by offsets of its own.
+// The definition in problem.h, element by element, with independent offsets.
 double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, int64_t i, int64_t j) {
   const auto a = [&](int64_t q) {
     const int64_t at = p.a_major == Major::kK ? i * p.lda + q : q * p.lda + i;
@@ -86,7 +86,7 @@ TEST(ReferenceFinds, ElementsThatWereNeverWritten) {
   EXPECT_TRUE(std::isinf(comparison.RelativeError()));
 }
 
-// Infinity is what f16 has for what is too large, and nothing else is.
+// f16 has infinity for values that are too large, and for no others.
 TEST(ReferenceFinds, OverflowsThatAreNone) {
   const GemmProblem p = Parse("gemm m=20 n=30 k=16 a=f16 alpha=100000");
   const HostOperands operands = RandomOperands(p);
@@ -105,7 +105,7 @@ TEST(ReferenceFinds, OverflowsThatAreNone) {
   EXPECT_FALSE(CompareAll(p, operands, d).Accepted(bound));
 }
 
-// Exact sums of which every one lies just below a tie, at a distance that a sum in f32 may cross.
+// Exact sums that all lie just below a tie, at a distance that a sum in f32 may cross.
 class NearTies : public testing::Test {
  protected:
   // One row of A is (1, tiny), B is (j + 0.5, -1): sums are j + 0.5 - tiny.
@@ -120,7 +120,7 @@ class NearTies : public testing::Test {
       StoreElement(operands_.b.bytes.data(), problem_.b, j * problem_.ldb + 1, -1.0f);
     }
   }
-  // D as it is where the sums are `shift` off.
+  // D for sums that are off by `shift`.
   HostTensor Computed(double shift) const {
     HostTensor d = HostTensor::Poisoned(Stored(problem_, OperandRole::kD));
     for (int64_t j = 0; j < kColumns; ++j) {
@@ -147,7 +147,7 @@ TEST_F(NearTies, WhatNoSumLeadsToIsWrong) {
     for (const float off : {-1.0f, 2.0f}) {
       HostTensor d = Computed(0);
       StoreElement(d.bytes.data(), problem_.d, j, d.At(0, j) + off);
-      // Where the tie goes up by one, two more is one too many; one less is wrong anywhere.
+      // If the tie rounds up by one, two more is one too many; one less is always wrong.
       const auto verdict = Verdict(d);
       ASSERT_TRUE(verdict) << j << " " << off;
       EXPECT_NE(verdict->find("first: (0, " + std::to_string(j) + ")"), std::string::npos) << *verdict;
@@ -166,7 +166,7 @@ TEST_F(NearTies, ASumThatIsFarFromATieHasOneValue) {
   }
 }
 
-// In a large D one wrong element is nothing of the norm.
+// In a large D one wrong element is negligible in the norm.
 TEST(ReferenceFinds, OneRoundedElementOfMany) {
   const GemmProblem p = Parse("gemm m=200 n=200 k=300 alpha=10 d=bf16 epilogue=rint");
   const HostOperands operands = RandomOperands(p);
@@ -185,7 +185,7 @@ TEST(ReferenceFinds, OneRoundedElementOfMany) {
 }
 
 TEST(ReferenceFinds, TotalsThatCancel) {
-  // Rows come in pairs of opposite sign: every total is about zero, and what rounding leaves is all of it.
+  // Rows come in pairs of opposite sign: every reduction is about zero, with nothing but rounding errors.
   const GemmProblem p = Parse("gemm m=256 n=4 k=64 d=f32 epilogue=sum_n");
   HostOperands operands = RandomOperands(p);
   for (int64_t i = 1; i < p.m; i += 2) {

@@ -27,7 +27,7 @@ float Uniform(uint64_t key, uint64_t index) {
   return static_cast<float>(static_cast<int64_t>(Mix(key ^ index) >> 40)) * 0x1p-23f - 1.0f;
 }
 
-// What the 256 words of an 8-bit format mean.
+// The values of the 256 codes of an 8-bit format.
 const std::array<float, 256>& NumbersOf(base::FloatFormat format) {
   const auto numbers = [](base::FloatFormat of) {
     std::array<float, 256> all;
@@ -46,7 +46,7 @@ T Load(const std::byte* at) {
   return value;
 }
 
-// What an element is made of a random number in [-1, 1).
+// The element for a random number in [-1, 1).
 double NumberOf(DataType type, OperandRole role, double uniform) {
   if (type == DataType::kUe8m0) return std::ldexp(1, static_cast<int>(std::floor(4 * uniform)));  // 1/16 to 8
   if (IsScale(role)) return 1 + 0.5 * uniform;

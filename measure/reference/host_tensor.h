@@ -1,7 +1,7 @@
-// HostTensor: the bytes of one operand of a problem, laid out exactly as the device sees them, pitches included.
+// HostTensor: the bytes of one operand of a problem, in the device's exact layout, pitches included.
 //
-// What lies between rows and between images is filled with 0xff, which is NaN in every type of floats: a kernel that
-// reads it shows in its result, and a kernel that writes it is caught (FindOverwrittenPadding).
+// The gaps between rows and between images are filled with 0xff, which is NaN in every floating-point type: a kernel
+// that reads it has NaN in its result, and a kernel that writes it is caught (FindOverwrittenPadding).
 // Thread-safety: values.
 #pragma once
 
@@ -34,9 +34,9 @@ struct HostTensor {
   double At(int64_t row, int64_t i) const;
 };
 
-// As the tensor core reads it: of tf32 the low 13 bits are 0.
+// As the tensor core reads it: tf32 has 0 in the low 13 bits.
 double ElementAt(const std::byte* bytes, DataType type, int64_t index);
-// Rounds to nearest, ties to even, as the kernels do: beyond the largest number e4m3, e5m2 and integers saturate.
+// Rounds to nearest, ties to even, as the kernels do: e4m3, e5m2 and integers saturate.
 void StoreElement(std::byte* bytes, DataType type, int64_t index, double value);
 
 // The first element outside of the tensor that is no longer 0xff, in words.

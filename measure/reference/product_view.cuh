@@ -1,9 +1,9 @@
-// ProductView: a problem as `batches` products of an m x k by a k x n matrix, as the references see it: where every
-// element lies.
+// ProductView: a problem as `batches` products of an m x k by a k x n matrix, as the references see it: the index of
+// every element.
 //
-// One text for both: the host's compiler includes it, and NVRTC gets it as a part of the device's reference
-// (measure/reference/check_kernel.cuh). So it includes nothing, and knows no types of fixed width. It shares nothing
-// with the compiler whose kernels it judges. Thread-safety: values.
+// Shared source: the host's compiler includes it, and NVRTC gets it as a part of the device's reference
+// (measure/reference/check_kernel.cuh). So it includes nothing, and uses no fixed-width types. It shares nothing
+// with the compiler whose kernels it checks. Thread-safety: values.
 #ifndef LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
 #define LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
 
@@ -15,7 +15,7 @@
 
 namespace laneshift::measure {
 
-// Where an operand lies: distances in elements.
+// The layout of an operand: strides in elements.
 struct OperandPlace {
   long long batch;  // from product to product
   // Of A, C and D from image to image and so on; rows of a matrix count as pixels. Of B `image` is from column to
@@ -26,7 +26,7 @@ struct OperandPlace {
 
 struct ProductView {
   long long m, n, k, batches;
-  // K is runs of so many elements that lie `element` apart: all of it, or the channels of a tap.
+  // K is runs of this many elements that lie `element` apart: all of it, or the channels of a tap.
   long long run;
   // Rows of A, C and D are output pixels, those of A under a filter, and products are groups of their channels: of a
   // convolution. Else rows are those of matrices, `pixel` apart, and of B only `batch`, `image` and `element` count.
@@ -48,8 +48,8 @@ struct ProductView {
     to[0] = index / extents[1];
   }
 
-  // The first element of a run of a row of A, or -1 where it lies outside of the image and counts as zeros. Rows and
-  // runs are below 2^31, so they are taken apart in 32 bits.
+  // The first element of a run of a row of A, or -1 if it lies outside of the image and counts as zeros. Rows and
+  // runs are below 2^31, so they are decomposed in 32 bits.
   LS_BOTH long long LeftStart(long long product, long long i, unsigned tap) const {
     if (!walks) return product * a.batch + i * a.pixel;
     const unsigned pixels = output[0] * output[1] * output[2];
@@ -81,7 +81,7 @@ struct ProductView {
     return start + (unsigned)i / pixels * of.image + out[0] * of.plane + out[1] * of.row + out[2] * of.pixel;
   }
 
-  // Row and column of D as its tensor counts them, where a product has `columns` of them.
+  // Row and column of D by its tensor's indices, for a product with `columns` of them.
   LS_BOTH long long RowOfD(long long product, long long i) const { return walks ? i : product * m + i; }
   LS_BOTH long long ColumnOfD(long long product, long long j, long long columns) const {
     return walks ? product * columns + j : j;
@@ -106,7 +106,7 @@ struct ProductView {
   }
 };
 
-// Scale factors of whole tensors or of blocks; null where there are none.
+// Scale factors per tensor or per block; null if there are none.
 struct ScalePointers {
   const void* a;
   const void* b;
@@ -114,7 +114,7 @@ struct ScalePointers {
   int of_tensors;
 };
 
-// What the device's reference is launched with; void on the host. `epilogue` and `totals` are by operand.
+// The parameters of the device's reference; void on the host. `epilogue` and `totals` are by operand.
 template <typename A, typename B, typename C, typename D, typename Bias>
 struct CheckArguments {
   ProductView at;
@@ -128,7 +128,7 @@ struct CheckArguments {
   double* totals[8];
 };
 
-// What it leaves.
+// Its results.
 struct CheckTotals {
   double error_squares, reference_squares, rounding_squares;
   long long compared, not_finite, first_not_finite;

@@ -1,4 +1,4 @@
-// The view that both references have of a problem (measure/reference/product_view.cuh).
+// Both references' view of a problem (measure/reference/product_view.cuh).
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -7,11 +7,11 @@
 namespace laneshift::measure {
 namespace {
 
-constexpr int64_t kFullTiles = 2;     // beside the one at the edge
+constexpr int64_t kFullTiles = 2;     // besides the one at the edge
 constexpr int64_t kBlocksBeyond = 2;  // beyond those that fill the rings
 constexpr int64_t kMaxRows = 12;      // of an image
 
-// At most `tiles` whole tiles, and what is left over of the last one.
+// At most `tiles` whole tiles, and the remainder in the last one.
 int64_t Shorten(int64_t extent, int64_t tile, int64_t tiles) {
   const int64_t shortened = tiles * tile + extent % tile;
   return std::min(extent, shortened);
@@ -44,7 +44,7 @@ ConvProblem Shortened(ConvProblem p, const Schedule& s) {
     p.c = Shorten(p.c, s.tile_k, kFullTiles);
     p.k = Shorten(p.k, s.tile_n, kFullTiles);
   }
-  // Rows of an image are alike; their length is not touched, because it decides how rows fall into tiles.
+  // Rows of an image are alike; their length is kept, because it decides how rows map to tiles.
   const int64_t rows = std::max(kMaxRows, (p.filter[kHeight] - 1) * p.dilation[kHeight] + 1 + 2 * p.stride[kHeight]);
   p.input[kHeight] = std::min(p.input[kHeight], rows);
   return p;

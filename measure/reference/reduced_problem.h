@@ -1,4 +1,4 @@
-// A problem that the same kernel serves, with so few tiles that the emulator is done soon.
+// A problem for the same kernel, with few enough tiles to run quickly in the emulator.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace laneshift::measure {
 
-// Keeps what is left over at the edges of tiles in every direction, and as many K blocks as it takes to fill the rings
-// and go on. The problem itself where it is small already, where its storage is not packed, or where a smaller one of
-// the same kernel was not found. REQUIRES: the problem is complete and the schedule runs it.
+// Keeps the remainders at the edges of tiles in every direction, and enough K blocks to fill the rings and
+// continue. The problem itself if it is small already, if its storage is not packed, or if no smaller one of
+// the same kernel was found. REQUIRES: the problem is complete and the schedule runs it.
 Problem ReducedProblem(const Problem& problem, const Schedule& schedule, const target::Target& target);
 
 }  // namespace laneshift::measure

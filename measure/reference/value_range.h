@@ -1,4 +1,4 @@
-// ValueRange: a value of the reference, and between which numbers a kernel may have it that sums in f32
+// ValueRange: a value of the reference, and the range in which a kernel with sums in f32 may have it
 // (docs/numerics.md).
 //
 // Thread-safety: values.
@@ -15,11 +15,11 @@ struct ValueRange {
   static ValueRange Around(double value, double error) { return {value, value - error, value + error}; }
 
   bool Has(double value) const { return low <= value && value <= high; }
-  // With `value`, and all between.
+  // Extends the range to `value`.
   ValueRange Including(double value) const { return {at, std::min(low, value), std::max(high, value)}; }
 
-  // What a function makes of it: from the least to the greatest at the value and at both ends, which is all that a
-  // function takes in between where it is monotonous there.
+  // The range of a function of it: from the least to the greatest at the value and at both ends, which covers the
+  // values in between if the function is monotonic there.
   template <typename Function>
   ValueRange Through(const Function& function) const {
     return Hull(function(at), function(low), function(high));
@@ -37,7 +37,7 @@ struct ValueRange {
   // The largest magnitude in it, and how far its ends are from the value.
   double Magnitude() const { return std::max(std::abs(low), std::abs(high)); }
   double Spread() const { return std::max(at - low, high - at); }
-  // What of it is nearest to `value`.
+  // The nearest value in it to `value`.
   double Nearest(double value) const { return std::clamp(value, low, high); }
 };
 
