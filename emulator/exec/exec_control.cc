@@ -349,7 +349,7 @@ Outcome ExecuteBranch(Warp& w, const Instruction& i, uint32_t mask) { return w.B
 Outcome ExecuteExit(Warp& w, const Instruction&, uint32_t mask) { return w.Exit(mask); }
 
 Result<Handler> BindBranch(const Match&, Instruction&) { return Handler(ExecuteBranch); }
-// Each lane goes where its index says; lanes with the same target stay together.
+// Each lane goes where its index says; lanes with the same target remain together.
 Result<Handler> BindBranchTable(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction& i, uint32_t mask) -> Outcome {
     const std::vector<uint32_t>& table = w.kernel().jump_tables[i.table];

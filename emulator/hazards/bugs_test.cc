@@ -1,4 +1,4 @@
-// Published synchronisation bugs (tests/emulator/bugs): each is reported where it is, and its fix is silent.
+// Published synchronisation bugs (tests/emulator/bugs): each is reported at its line, and its fix has no report.
 
 #include <algorithm>
 #include <sstream>
@@ -38,7 +38,7 @@ struct Step {
   bool programmatic = false;
 };
 
-// One variant of a program, and where the bug is to be reported.
+// One variant of a program, and the expected reports of its bug.
 struct Variant {
   std::string text;
   std::vector<Step> steps;
@@ -129,7 +129,7 @@ Report RunVariant(const Variant& variant, const Setting& setting) {
                                         1,         0, nullptr, attributes.data(), step.programmatic ? 2u : 1u};
     EXPECT_EQ(device.api.LaunchKernelEx(&config, kernel, parameters.data(), nullptr), device::kCuSuccess);
   }
-  (void)device.api.CtxSynchronize();  // a fault, where one is expected
+  (void)device.api.CtxSynchronize();  // a fault, if one is expected
   return TakeReport();
 }
 
@@ -162,7 +162,7 @@ TEST_P(Bugs, AreReportedWhereTheyAreAndTheirFixIsSilent) {
                          (GetParam().noticed == Noticed::kManual && std::string_view(profile) == "manual");
     for (const auto& [completion, seeds] :
          {std::pair{Completion::kEager, 1}, {Completion::kLate, 1}, {Completion::kRandom, 4}}) {
-      // An order that is drawn shows a bug for some of the seeds at least.
+      // A random order shows a bug for at least one of the seeds.
       int reported = 0;
       std::string last;
       for (int seed = 1; seed <= seeds; ++seed) {
@@ -182,7 +182,7 @@ TEST_P(Bugs, AreReportedWhereTheyAreAndTheirFixIsSilent) {
 INSTANTIATE_TEST_SUITE_P(Published, Bugs, testing::ValuesIn(kBugs),
                          [](const auto& bug) { return std::string(bug.param.file); });
 
-// The lines of docs/emulator-bugs.md behind its introduction.
+// The lines of docs/emulator-bugs.md after its introduction.
 std::string BugTable() {
   std::string text = "| bug | class | what it was | reported as | noticed |\n|---|---|---|---|---|\n";
   for (const Bug& bug : kBugs) {
@@ -215,7 +215,7 @@ TEST(PublishedBugs, AreNoticedInNineOfTenCases) {
   const auto bugs = static_cast<int64_t>(std::size(kBugs));
   EXPECT_GE(bugs, 20);
   EXPECT_GE(10 * (as(Noticed::kAlways) + as(Noticed::kManual)), 9 * bugs);
-  // What hardware does not show to be wrong is asked for: with --profile manual.
+  // Few need the profile `manual`: hardware tolerates them.
   EXPECT_LE(10 * as(Noticed::kManual), bugs);
 }
 

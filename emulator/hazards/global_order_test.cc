@@ -11,7 +11,7 @@ struct Exchange {
   const char* first;   // CTA 0, with %rd1 the data of its thread, %rd2 a flag that is 0
   const char* second;  // CTA 1, the same
   const char* reported = "";
-  const char* third = "";  // CTA 2, where there is one
+  const char* third = "";  // CTA 2, if any
 };
 
 // 64 threads a CTA; %p1: thread 0. Words of `data` are 1.
@@ -96,7 +96,7 @@ const Exchange kExchanges[] = {
     {"BulkLoadOfStoresFencedByTheWriter",
      "st.global.b32 [%rd1], %r1; fence.proxy.async.global; bar.sync 0;\n@%p1 st.release.gpu.global.b32 [%rd2], 1;\n",
      LS_SPIN_ONE("ld.acquire.gpu.global.b32") "bar.sync 0;\n" LS_BULK_GET},
-    // Fences about other memory, however many, do not make that one forgotten.
+    // Fences for other memory, however many, do not displace that one.
     {"BulkLoadBehindManyFences",
      "st.global.b32 [%rd1], %r1; fence.proxy.async.global; bar.sync 0;\nmov.u32 %r9, 0;\n"
      "F: fence.proxy.async.shared::cta; add.u32 %r9, %r9, 1; setp.lt.u32 %p6, %r9, 40; @%p6 bra F;\n"
@@ -130,7 +130,7 @@ TEST_P(GlobalExchanges, AreOrderedAtTheScopeOfTheDevice) {
       words[1024] = words[1024 + 16] = 0;
       device::CuDevicePtr data = device.Upload(words);
       EXPECT_EQ(device.Launch(kernel, {exchange.third[0] != 0 ? 3u : 2u, 1, 1}, 64, 0, {&data}), device::kCuSuccess);
-      // Another kernel comes after it, whatever it does.
+      // A later kernel is ordered after it, whatever it accesses.
       EXPECT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&data}), device::kCuSuccess);
       const Report report = TakeReport();
       EXPECT_TRUE(report.faults.empty()) << report.Print();
@@ -143,7 +143,7 @@ TEST_P(GlobalExchanges, AreOrderedAtTheScopeOfTheDevice) {
 INSTANTIATE_TEST_SUITE_P(Pairs, GlobalExchanges, testing::ValuesIn(kExchanges),
                          [](const auto& exchange) { return std::string(exchange.param.name); });
 
-// Two CTAs on two host threads hand words to and fro: whoever sees a flag knows what came before it.
+// Two CTAs on two host threads pass words back and forth: a CTA that sees a flag knows what came before it.
 TEST(GlobalOrder, IsKnownToWhoeverSeesTheFlag) {
   const std::string text = R"(.version 9.0
 .target sm_100a

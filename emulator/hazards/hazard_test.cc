@@ -1,4 +1,4 @@
-// Each kind of hazard and fault: a small kernel that has it, and the same kernel put right.
+// Each kind of hazard and fault: a small kernel that has it, and the same kernel corrected.
 
 #include "emulator/emulated_test_device.h"
 
@@ -122,7 +122,7 @@ const Twin kTwins[] = {
      LS_INIT_BARRIER "setp.lt.u32 %p3, %r1, 16;\n@%p3 bra A;\n" LS_WAIT
                      "bra E;\nA: @%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\nE: bar.warp.sync -1;\n"
                      "@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n"},
-    // All lanes arrive, in a loop that waits for the phase only at the end: the first half comes again before the
+    // All lanes arrive, in a loop that waits for the phase only at the end: the first half arrives again before the
     // other.
     {"DivergentArrivals", HazardKind::kDivergentArrival,
      "@%p1 mbarrier.init.shared.b64 [bar], 32;\nbar.warp.sync -1;\nmov.u32 %r20, 0;\nsetp.lt.u32 %p3, %r1, 16;\n"
@@ -145,7 +145,7 @@ const Twin kTwins[] = {
     {"ReadOfAnotherLanesStore", HazardKind::kSharedRace,
      "@%p1 st.shared.b32 [slot], %r1;\nld.shared.b32 %r9, [slot];\n",
      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\nld.shared.b32 %r9, [slot];\n" LS_FREE},
-    // The thread has waited for what it stores to be read, not for it to be written.
+    // The thread has waited until its stores were read, not until they were written.
     {"PendingGlobalAfterReadWait", HazardKind::kPendingGlobal,
      "st.shared.b32 [%r4], %r1;\n" LS_FENCE LS_STORE
      "@%p1 cp.async.bulk.wait_group.read 0;\nbar.warp.sync -1;\nld.global.b32 %r5, [%rd3];\n" LS_DONE,
@@ -221,7 +221,7 @@ TEST(RemoteMemory, IsRacedForByTwoCtas) {
   }
 }
 
-// A whole warp arrives at an mbarrier of the other CTA, which must not end before it has seen that.
+// A whole warp arrives at an mbarrier of the other CTA, which must not end before it has observed that.
 TEST(RemoteMemory, IsAliveForAnArrivalThatIsWaitedFor) {
   const auto run = [](const std::string& wait) {
     const std::string text =
@@ -259,7 +259,7 @@ TEST(Deadlock, NamesTheCycle) {
       "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra I;\n"
       "mbarrier.init.shared.b64 [bars], 32; mbarrier.init.shared.b64 [bars+8], 32;\n"
       "I: bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra A;\n" +
-      // Each side has arrived once, so that it is known for whom the other one waits.
+      // Each warp has arrived once, so the report knows for whom the other one waits.
       arrive + "[bars];\nB: mbarrier.try_wait.parity.shared.b64 %p3, [bars+8], 0; @!%p3 bra B;\n" +
       "B1: mbarrier.try_wait.parity.shared.b64 %p3, [bars+8], 1; @!%p3 bra B1;\n" + arrive + "[bars];\nret;\n" +
       "A: " + arrive + "[bars+8];\nA0: mbarrier.try_wait.parity.shared.b64 %p3, [bars], 0; @!%p3 bra A0;\n" +
@@ -279,8 +279,8 @@ TEST(Deadlock, NamesTheCycle) {
   EXPECT_NE(fault.Picture().find("32 of 32 arrivals pending"), std::string::npos) << fault.Picture();
 }
 
-// A tile is loaded, read by ordinary loads, and loaded again. Whether that needs a fence is a policy; an order between
-// the loads and the second copy it needs in any case.
+// A tile is loaded, read by ordinary loads, and loaded again. Whether that needs a fence is a policy; in any case it
+// needs an order between the loads and the second copy.
 TEST(ReadFence, IsAskedForByPolicy) {
   const std::string before = LS_INIT_BARRIER LS_LOAD LS_WAIT "ld.shared.b32 %r5, [%r4];\n",
                     after = LS_LOAD "W2: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1;\n@!%p2 bra W2;\n";
@@ -312,7 +312,7 @@ TEST(ReadFence, IsAskedForByPolicy) {
 }
 
 // A word that a thread stores and every lane loads before a bulk copy overwrites it, as compilers reuse the word that
-// tcgen05.alloc has written: who has loaded it has seen the store arrive, and the question is the one above.
+// tcgen05.alloc has written: a lane that has loaded it has seen the store arrive, and the question is the one above.
 TEST(ReadFence, IsTheQuestionOfAStoreThatWasLoaded) {
   const auto run = [&](const std::string& load, ReadFence answer) {
     Options options;
@@ -339,7 +339,7 @@ TEST(ReadFence, IsTheQuestionOfAStoreThatWasLoaded) {
   EXPECT_TRUE(fenced.Clean()) << fenced.Print();
 }
 
-// Reads of many lanes that a barrier has ordered are nobody's rivals any more, whoever reads next.
+// Reads of many lanes that a barrier has ordered race with nothing any more, whichever thread reads next.
 TEST(SharedReads, OfManyLanesEndAtABarrier) {
   const std::string text = R"(.version 9.0
 .target sm_100a

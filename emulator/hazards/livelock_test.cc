@@ -1,4 +1,4 @@
-// Programs in which everybody runs and nothing comes of it, and the same programs put right: under every order of
+// Programs in which every warp runs without progress, and the same programs corrected: under every order of
 // completion, by one host thread and by several.
 
 #include "base/text.h"
@@ -14,7 +14,7 @@ struct Twin {
   const char* name;
   const char* wrong;  // body of a kernel of two warps; %rd1 is a pointer to zeros, %r1 the thread, %r2 its CTA
   const char* right;
-  const char* says;  // part of the picture
+  const char* says;  // part of the report
 };
 
 #define LS_NOT_WARP_0 "setp.ge.u32 %p1, %r1, 32;\n"
@@ -49,7 +49,7 @@ const Twin kTwins[] = {
      "L: ld.acquire.gpu.global.b32 %r5, [%rd1]; setp.lt.u32 %p2, %r5, 3; @%p2 bra L;\nE:",
      "which read global address"},
     {"NothingAtAll", "L: bra L;\n", "bra L;\nL:", "repeats lines"},
-    // The warp that would set the flag waits for a barrier that never comes: both are in the picture.
+    // The warp that would set the flag waits for a barrier that never completes: both are in the report.
     {"BehindAWait",
      "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 st.shared.b32 [flag], 0; bar.sync "
      "0;\n" LS_NOT_WARP_0
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Twins, Livelock, testing::ValuesIn(kTwins),
 
 using Spins = Livelock;
 
-// A loop that counts its turns comes to an end by itself, however long that takes.
+// A loop that counts its iterations ends by itself, however long that takes.
 TEST_F(Spins, MayCount) {
   device::CuResult result;
   const Report report =
@@ -116,7 +116,7 @@ TEST_F(Spins, MayCount) {
   EXPECT_EQ(result, device::kCuSuccess) << report.Print();
 }
 
-// One that writes, even the same again and again, is left to the limit on instructions: somebody may see it.
+// One that writes, even the same value repeatedly, is left to the limit on instructions: another thread may see it.
 TEST_F(Spins, ThatWriteExceedTheLimit) {
   device::CuResult result;
   const Report report = Run("L: st.volatile.global.b32 [%rd1], 0; bra L;\n", Completion::kLate, 1, result);

@@ -375,7 +375,7 @@ void Cluster::MakeRecord(AsyncOp& op) {
     op.warp->Release(uint32_t{1} << op.lane, *op.issuer_knew);
   }
   if (!IsTensorQueue(op.kind) || op.cta_group == 0) return;
-  // Each commit covers everything that its thread has queued, whoever has seen parts of that be complete before.
+  // Each commit covers everything that its thread has queued, whichever thread has observed parts of that before.
   const auto [queue, fresh] =
       queue_agents_.try_emplace({op.warp->knowledge.agent(), op.lane, op.cta_group}, uint16_t{0}, 0u);
   if (fresh) queue->second.first = NewAgent();
@@ -389,7 +389,7 @@ void Cluster::MakeRecord(AsyncOp& op) {
 
 void Cluster::AddMoments(OpRecord& record, const Warp& warp, uint32_t mask) {
   if ((warp.live() & ~mask) == 0) {
-    // A wgmma is one operation of four warps, whoever of them has waited; tcgen05.ld and st are per lane.
+    // A wgmma is one operation of four warps, whichever of them has waited; tcgen05.ld and st are per lane.
     record.over.push_back(
         warp.knowledge.Now(record.kind == static_cast<uint8_t>(AsyncKind::kWgmma) ? kAnyLane : kAllLanes));
     return;

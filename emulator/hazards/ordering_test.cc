@@ -52,7 +52,7 @@ bool Reports(const Report& report, HazardKind kind) {
   return false;
 }
 
-// Warp 1 of each CTA arrives and ends; its arrivals must not stand for those of a warp that comes late.
+// Warp 1 of each CTA arrives and ends; its arrivals must not count for those of a warp that arrives late.
 TEST(ClusterBarrier, WaitsForThreadsThatLive) {
   const std::string body =
       "setp.ge.u32 %p2, %r0, 32; @%p2 bra SECOND;\n@%p1 bra ARRIVE;\n"
@@ -188,7 +188,7 @@ TEST(PaddedElements, NeedNoPadding) {
   }
 }
 
-// All lanes store, the CTA meets, and only then the thread that issues the bulk store executes a fence.
+// All lanes store, the CTA synchronises, and only then the thread that issues the bulk store executes a fence.
 TEST(ProxyFenceBy, IsAPolicy) {
   const auto run = [](const std::string& by_writers, const std::string& by_issuer, ProxyFenceBy answer) {
     Policies policies;
@@ -209,7 +209,7 @@ TEST(ProxyFenceBy, IsAPolicy) {
     EXPECT_EQ(by_issuer.Clean(), answer == ProxyFenceBy::kPath) << by_issuer.Print();
     EXPECT_EQ(uses(by_issuer), 1u);
     EXPECT_TRUE(Reports(none, HazardKind::kMissingProxyFence)) << none.Print();
-    // One for other spaces is none, and neither is one that comes before what it should order.
+    // A fence for other spaces does not count, and neither does one before the stores that it should order.
     EXPECT_TRUE(Reports(run("fence.proxy.async.global;\n", "", answer), HazardKind::kMissingProxyFence));
   }
   const Report early = RunOrdered(
@@ -222,7 +222,7 @@ TEST(ProxyFenceBy, IsAPolicy) {
   EXPECT_TRUE(Reports(early, HazardKind::kMissingProxyFence)) << early.Print();
 }
 
-// One warpgroup stores an operand, the CTA meets, and the other warpgroup fences before its wgmma reads it. The
+// One warpgroup stores an operand, the CTA synchronises, and the other warpgroup fences before its wgmma reads it. The
 // writers' own fence comes too late: they spin first.
 TEST(ProxyFenceBy, MayBeTheReadersOfAWarpWideOperation) {
   const auto run = [](const std::string& by_readers, Completion completion, ProxyFenceBy answer) {
@@ -251,7 +251,7 @@ TEST(ProxyFenceBy, MayBeTheReadersOfAWarpWideOperation) {
       EXPECT_TRUE(path.Clean()) << enough << path.Print();
       EXPECT_TRUE(Reports(run(enough, completion, ProxyFenceBy::kWriter), HazardKind::kMissingProxyFence));
     }
-    // Of a lane that has not told the others, or about other memory, it is not enough.
+    // The fence of a lane that has not released it to the others, or for other memory, is not enough.
     for (const std::string& lacking : {std::string(), by_one_lane, std::string("fence.proxy.async.global;\n")}) {
       const Report path = run(lacking, completion, ProxyFenceBy::kPath);
       EXPECT_TRUE(Reports(path, HazardKind::kMissingProxyFence)) << lacking << path.Print();
@@ -259,7 +259,7 @@ TEST(ProxyFenceBy, MayBeTheReadersOfAWarpWideOperation) {
   }
 }
 
-// CTA 1 writes its word and tells CTA 0, which reads it.
+// CTA 1 writes its word and signals CTA 0, which reads it.
 const std::string kMeet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
 std::string TellByBarrier(const std::string& arrive, const std::string& wait) {
   return "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;\n" + kMeet +
@@ -299,7 +299,7 @@ const ScopeCase kScopes[] = {
      true},
     {"FencedForTheCta",
      TellByBarrier("fence.acq_rel.cta;\n" LS_ARRIVE(".relaxed.cluster"), LS_AWAIT(".acquire.cluster")), false},
-    // What stands before the store, or is about mbarriers only, orders nothing behind it.
+    // A fence that precedes the store, or covers mbarriers only, orders nothing after it.
     {"FencedTooEarly",
      "fence.acq_rel.cluster;\n" + TellByBarrier(LS_ARRIVE(".relaxed.cluster"), LS_AWAIT(".acquire.cluster")), false},
     {"FencedForInitsOnly",
@@ -332,7 +332,7 @@ TEST_P(Scopes, OrderAsFarAsTheyReach) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Scopes, testing::ValuesIn(kScopes),
                          [](const auto& one) { return std::string(one.param.name); });
 
-// Arrivals and waits that name no scope.
+// Arrivals and waits without a scope.
 TEST(ScopeRules, ThatAreNotNamedAreAPolicy) {
   const std::string body = TellByBarrier(LS_ARRIVE(""), LS_AWAIT(""));
   for (const DefaultScope answer : {DefaultScope::kCluster, DefaultScope::kCta}) {
@@ -344,7 +344,7 @@ TEST(ScopeRules, ThatAreNotNamedAreAPolicy) {
   }
 }
 
-// mbarrier.init, its own fence, and a cluster barrier whose arrivals are relaxed: the usual way to show an object.
+// mbarrier.init, its fence, and a cluster barrier with relaxed arrivals: the usual way to publish an object.
 TEST(ScopeRules, OfAnInitialisation) {
   const auto run = [](const std::string& fence) {
     return RunOrdered(
@@ -361,7 +361,7 @@ TEST(ScopeRules, OfAnInitialisation) {
   EXPECT_TRUE(Reports(wrong, HazardKind::kBarrierRace)) << wrong.Print();
 }
 
-// A copy through a tensor map in global memory, and an edit of that map before or after somebody has waited for the
+// A copy through a tensor map in global memory, and an edit of that map before or after a wait for the
 // copy.
 TEST(TensorMapInFlight, IsNotEdited) {
   const auto run = [](const std::string& before, const std::string& after) {

@@ -1,4 +1,4 @@
-// The answers of policies.def that only a whole kernel shows: who issues, which barrier, who waits. ashift_order is
+// The answers of policies.def that need a complete kernel: who issues, which barrier, who waits. ashift_order is
 // tested in launch_control_test.cc, the rest in emulator/units/.
 
 #include "base/text.h"
@@ -139,8 +139,8 @@ TEST(PolicyKernels, PairBarrier) {
   }
 }
 
-// The even CTA releases before it lets the odd one go on to its release: that waits for ever when both must release at
-// once.
+// The even CTA releases before it lets the odd one reach its release: a deadlock if both must release at
+// the same time.
 TEST(PolicyKernels, PairRelease) {
   const std::string text = KernelOf(
       ".shared .b32 slot;\nmov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0;\n"
