@@ -151,6 +151,10 @@ def is_small(row):
     return extents(row["problem"])["m"] <= 128
 
 
+def with_operands(kind):
+    return lambda row: f" a={kind} " in row["problem"]
+
+
 def with_sum(kind):
     return lambda row: f"sum={kind}" in row["problem"]
 

@@ -2,7 +2,7 @@
 from drawing import INK
 from performance.charts import BLUE, GREEN, ORANGE, Axis, Point, Row, Series, dot_plot, scatter
 from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, label, ratio, rows_of,
-                                  with_sum, without_types, work)
+                                  with_operands, with_sum, without_types, work)
 
 TUNED, FIRST, FLOOR = Series("tuned", "dot", BLUE), Series("first choice, no trial", "ring", ORANGE), Series(
     "at the floor of memory and tensor core", "tick", INK)
@@ -103,6 +103,16 @@ def fp8_picture():
         Row(label(row["problem"]), [ratio(row), f32[label(row["problem"])]],
             f"{ratio(row):.3f} / {f32[label(row['problem'])]:.3f}", low=f32[label(row["problem"])] < 0.95) for row in rows
     ], series, Axis(RATIO, [0.9, 0.95, 1, 1.05, 1.1, 1.15], 0.87, 1.16, log=True), right=120, reference=1)
+
+
+def operand_types_picture():
+    series = [Series("s8, sums in s32", "dot", BLUE), Series("tf32", "ring", ORANGE)]
+    tf32 = {label(row["problem"]): ratio(row) for row in rows_of("gemm_tf32_s8_h200", with_operands("tf32"))}
+    rows = sorted(rows_of("gemm_tf32_s8_h200", with_operands("s8")), key=lambda row: tf32[label(row["problem"])])
+    return dot_plot("s8 and tf32 GEMM (m × n × k) against cuBLASLt on an H200", [
+        Row(label(row["problem"]), [ratio(row), tf32[label(row["problem"])]],
+            f"{ratio(row):.3f} / {tf32[label(row['problem'])]:.3f}", low=tf32[label(row["problem"])] < 0.95) for row in rows
+    ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.45, log=True), right=120, reference=1)
 
 
 def epilogue_picture():
@@ -216,6 +226,7 @@ PICTURES = {
     "convolution": conv_picture,
     "convolution_layers": layers_picture,
     "fp8": fp8_picture,
+    "operand_types": operand_types_picture,
     "epilogues": epilogue_picture,
     "epilogue_cost": epilogue_cost_picture,
     "tuning": tuning_picture,

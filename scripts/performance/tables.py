@@ -1,8 +1,8 @@
 """The tables of docs/performance/, each a function without arguments that returns lines of Markdown."""
 import re
 
-from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, ratio, rows_of, with_sum,
-                                  without_types)
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, ratio, rows_of, with_operands,
+                                  with_sum, without_types)
 
 
 def table(columns, rows):
@@ -125,6 +125,22 @@ def fp8_groups():
                  [[name, len(rows), *mean_and_worst([ratio(row) for row in rows]).split(", ")] for name, rows in of])
 
 
+def operand_types_groups():
+    of = []
+    for kind in ("tf32", "s8"):
+        rows = rows_of("gemm_tf32_s8_h200", with_operands(kind))
+        of += [(kind, rows), (f"{kind}, m <= 128", [row for row in rows if is_small(row)]),
+               (f"{kind}, m >= 256", [row for row in rows if not is_small(row)])]
+    return groups(of, floors=False)
+
+
+def operand_types_below():
+    rows = [row for row in rows_of("gemm_tf32_s8_h200") if ratio(row) < 1]
+    return table(["problem", "schedule", "us", "cuBLASLt us", "cuBLASLt / ours"],
+                 [[code(row["problem"].removeprefix("gemm ")), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
+                  for row in sorted(rows, key=ratio)])
+
+
 def fp8_below():
     rows = [row for row in rows_of("gemm_e4m3_h200") if ratio(row) < (0.97 if "sum=fast" in row["problem"] else 0.95)]
     return table(["problem", "schedule", "us", "cuBLASLt us", "cuBLASLt / ours"],
@@ -232,6 +248,8 @@ TABLES = {
     "conv_profiles": lambda: profiles("conv"),
     "fp8_groups": fp8_groups,
     "fp8_below": fp8_below,
+    "operand_types_groups": operand_types_groups,
+    "operand_types_below": operand_types_below,
     "fp8_scales": fp8_scales,
     "epilogue_groups": epilogue_groups,
     "tuning_groups": tuning_groups,
