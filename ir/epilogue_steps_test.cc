@@ -144,7 +144,7 @@ TEST(Epilogue, FunctionsMayJoinPairs) {
   EXPECT_NE(message(plain + "+swiglu").find("layout of D; write it after 'swiglu'"), std::string::npos);
   EXPECT_NE(message(plain + "+" + function).find("write it after 'Gate"), std::string::npos);
   EXPECT_NE(message("swiglu+" + function).find("is the second gated step"), std::string::npos);
-  EXPECT_NE(message(plain + ":halves").find("Scale joins no columns"), std::string::npos);
+  EXPECT_NE(message(plain + ":halves").find("Scale does not combine columns"), std::string::npos);
   EXPECT_NE(message("Gate@" + digest + "/element,pair").find("'pair'"), std::string::npos);
   EXPECT_NE(ParseProblem("gemm m=8 n=9 k=8 epilogue=" + function).error().message.find("n=9 is odd"),
             std::string::npos);

@@ -125,7 +125,7 @@ TEST(SharedLayout, ColumnsAndStagesBeginASwizzlePattern) {
       EXPECT_EQ(tile.ColumnBytes() % tile.Alignment(), 0);
     }
     EXPECT_EQ(tile.Columns() * tile.ColumnBytes(), tile.Bytes());
-    // The XOR looks at address bits below the alignment alone.
+    // The XOR uses only address bits below the alignment.
     EXPECT_LE((tile.SwizzleMask() << 7) | 127, tile.Alignment() - 1);
   }
 }

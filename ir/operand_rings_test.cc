@@ -13,7 +13,7 @@ std::string NameOf(const Program& program, int ring) {
   return ring < 0 ? "none" : program.channels[static_cast<size_t>(ring)].name;
 }
 
-// Through one ring together; through one each; or B stays, and comes through none.
+// Through one ring together; through one each; or B is resident, and comes through none.
 TEST(RingsOf, FindsWhatTheLoadsFill) {
   const struct {
     const char *golden, *a, *b;

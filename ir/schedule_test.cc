@@ -68,7 +68,7 @@ TEST(Schedule, AnEmptyConstraintAdmitsEverything) {
   EXPECT_EQ(ParseSchedule("")->fixed, 0u);
 }
 
-// Each field alone, decided: a schedule that differs in it is not admitted, one that differs elsewhere is.
+// Each field decided by itself: a schedule that differs in it is not admitted, one that differs elsewhere is.
 TEST(Schedule, AdmitsLooksAtEveryDecidedField) {
   const std::string_view words[] = {"stages=9",    "acc=3",       "math=4",   "raster=5",
                                     "a_load=copy", "b_load=copy", "b_keep=9", "d_store=direct"};

@@ -152,7 +152,7 @@ StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& ou
     case StepOperand::kNone:
     case StepOperand::kMatrix:
     case StepOperand::kOutput:
-    case StepOperand::kTable:  // has a length of its own
+    case StepOperand::kTable:  // has another length
       break;
   }
   StoredTensor tensor = output;

@@ -43,7 +43,7 @@ constexpr RetiredWord kRetired[] = {
     {"beside", "(^|[^.])\\bbeside\\b", "next to, in addition to, during"},
     {"behind", "\\bbehind\\b", "after"},
     {"alone", "\\balone\\b", "only, by itself"},
-    {" own", "\\bof (its|their|one's|your|his|her|our) own\\b(?! [a-z])", "separate, its own X"},
+    {" own", "\\bof (its|their|one's|your|his|her|our) own\\b(?! [a-zA-Z])", "separate, its own X"},
     {"none", "\\bthat is none\\b|\\bis none of\\b|\\bare none of\\b", "is not one of"},
     {"multiple", "\\bno multiple\\b", "not a multiple"},
     {"told", "\\b(is|are|be|been) told\\b(?! apart)", "is given, is reported"},
