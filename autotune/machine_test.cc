@@ -37,7 +37,7 @@ TEST(Machine, WrongFactsAreRefusedByName) {
   EXPECT_EQ(machine, before);
 }
 
-TEST(Machine, StoredFactsReplacePublishedOnesOfTheirDeviceAlone) {
+TEST(Machine, StoredFactsReplacePublishedOnesOnlyOfTheirDevice) {
   store::Store store = store::Store::Open({});
   const target::Target& target = target::NamedTarget("sm_90a");
   ASSERT_TRUE(store.PutFact({.device = "one", .name = StoredName("clock_ghz"), .answer = "1.7"}));
@@ -90,7 +90,7 @@ TEST(Machine, MeasuredFactsMoveTheFittedOnesInProportion) {
   EXPECT_EQ(*FittedFact(target, "clock_ghz", 1.7), 1.7) << "a clock is a clock";
 }
 
-TEST(Machine, LatenciesAreReportedAloneWhereNothingIsFittedToAProbedDevice) {
+TEST(Machine, OnlyLatenciesAreReportedWhereNothingIsFittedToAProbedDevice) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const auto fitted = FittedFact(target, "load_latency", 300);
   ASSERT_FALSE(fitted);

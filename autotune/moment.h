@@ -24,7 +24,7 @@ namespace laneshift::autotune {
   BOUND(Epilogue, "epilogue", "accumulators are read and converted")                              \
   BOUND(Store, "store", "the output is stored")                                                   \
   BOUND(Pack, "pack", "a kernel packs operands to make them TMA-addressable")                     \
-  BOUND(Totals, "totals", "kernels add the partial rows of deterministic reductions")             \
+  BOUND(Reductions, "totals", "kernels add the partial rows of deterministic reductions")         \
   BOUND(Launch, "launch", "the kernel starts and ends")
 
 enum class Bound {

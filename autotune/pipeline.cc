@@ -45,16 +45,16 @@ class StepWriter {
         slices_(slices) {}
 
   PipelineRole Write() {
-    bool behind = false;
+    bool after = false;
     for (const Op& op : role_.body) {
       if (const auto* work = std::get_if<ir::WorkAttrs>(&op.attrs)) {
         if (work->slices > 1) NoteSlice(op);
-        steps_.turn = work->turn;
-        steps_.turns = work->turns;
+        steps_.pingpong_index = work->pingpong_index;
+        steps_.pingpong_roles = work->pingpong_roles;
         WriteAll(op.body, kListedIterations, steps_.tile);
-        behind = true;
+        after = true;
       } else {
-        WriteOp(op, kAllIterations, behind ? steps_.after : steps_.before);
+        WriteOp(op, kAllIterations, after ? steps_.after : steps_.before);
       }
     }
     return std::move(steps_);
@@ -77,7 +77,7 @@ class StepWriter {
     for (const Op& op : body) {
       const bool slots = op.kind == OpKind::kFor && MovesSlots(op.body);
       WriteOp(op, listed, slots && cut ? unlisted : steps);
-      cut |= slots && KeptTurns(op, listed) < indices_.Turns(op);
+      cut |= slots && ListedIterations(op, listed) < indices_.Iterations(op);
     }
   }
 
@@ -128,9 +128,9 @@ class StepWriter {
         Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
     }
     if (op.kind == OpKind::kSend)
-      return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsTurn(op)});
+      return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsOrder(op)});
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
-      if (IsTurn(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
+      if (IsOrder(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
       // MMAs into registers are waited for.
       const bool math = role_.kind == ir::RoleKind::kMath;
       return Add(steps, {.kind = math ? StepKind::kDrain : StepKind::kRelease, .ring = RingOf(op)});
@@ -152,7 +152,7 @@ class StepWriter {
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
     Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
-    load.cached = program_.channels[static_cast<size_t>(RingOf(op))].stays;
+    load.cached = program_.channels[static_cast<size_t>(RingOf(op))].resident;
     return load;
   }
 
@@ -193,10 +193,10 @@ class StepWriter {
 
   // Registers are read and cleared, and scale factors loaded, while something longer runs.
   void WriteAccumulatorOp(const Op& op, StepList& steps) {
-    if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadSums(steps, read->columns);
+    if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadAccumulator(steps, read->columns);
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
-    if (const auto* read = std::get_if<ir::ReadSumsAttrs>(&op.attrs)) columns_ = read->columns;
-    if (std::holds_alternative<ir::AddSumsAttrs>(op.attrs))
+    if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
+    if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs))
       Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
   }
 
@@ -218,12 +218,12 @@ class StepWriter {
 
   void WriteReduction(const Op& op, StepList& steps) {
     Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
-    const auto* store = std::get_if<ir::StoreTotalsAttrs>(&op.attrs);
+    const auto* store = std::get_if<ir::StorePartialRowAttrs>(&op.attrs);
     if (store == nullptr) return;
     // One for each row of the tile, or for each column of every fragment; or the other way round.
     const bool of_rows = (store->axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
-    const double totals = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
-    Add(steps, {.kind = StepKind::kStoreThreads, .bytes = totals * kSumBytes, .row_bytes = kSumBytes * 8});
+    const double reductions = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
+    Add(steps, {.kind = StepKind::kStoreThreads, .bytes = reductions * kSumBytes, .row_bytes = kSumBytes * 8});
   }
 
   void WriteStore(const Op& op, StepList& steps) {
@@ -268,21 +268,21 @@ class StepWriter {
   // A long loop that fills or empties slots is shortened, and nested loops from the outermost on, so that roles with
   // the same loops list the same slots.
   void WriteLoop(const Op& op, int64_t listed, StepList& steps) {
-    const int64_t turns = indices_.Turns(op), kept = KeptTurns(op, listed);
-    if (kept == 0) return;
+    const int64_t iterations = indices_.Iterations(op), listed_iterations = ListedIterations(op, listed);
+    if (listed_iterations == 0) return;
     const double products = products_;
     const size_t first = steps.size();
-    WriteAll(op.body, std::max<int64_t>(1, listed / kept), steps);
-    steps.Repeat(first, kept - 1);
-    products_ = products + (products_ - products) * static_cast<double>(turns);
+    WriteAll(op.body, std::max<int64_t>(1, listed / listed_iterations), steps);
+    steps.Repeat(first, listed_iterations - 1);
+    products_ = products + (products_ - products) * static_cast<double>(iterations);
   }
 
   // Iterations of a loop that are listed.
-  int64_t KeptTurns(const Op& op, int64_t listed) {
-    const int64_t turns = indices_.Turns(op);
-    if (!MovesSlots(op.body)) return turns;
-    const int64_t inner = std::max<int64_t>(1, InnerTurns(op.body)) * op.As<ir::ForAttrs>().step;
-    return std::min(turns, std::max<int64_t>(1, listed / std::min(inner, listed)));
+  int64_t ListedIterations(const Op& op, int64_t listed) {
+    const int64_t iterations = indices_.Iterations(op);
+    if (!MovesSlots(op.body)) return iterations;
+    const int64_t inner = std::max<int64_t>(1, InnerIterations(op.body)) * op.As<ir::ForAttrs>().step;
+    return std::min(iterations, std::max<int64_t>(1, listed / std::min(inner, listed)));
   }
 
   static bool MovesSlots(const std::vector<Op>& body) {
@@ -291,14 +291,14 @@ class StepWriter {
     });
   }
   // Iterations of the inner loops per iteration of this body.
-  int64_t InnerTurns(const std::vector<Op>& body) {
-    int64_t turns = 1;
+  int64_t InnerIterations(const std::vector<Op>& body) {
+    int64_t iterations = 1;
     for (const Op& op : body) {
       indices_.Note(op);
-      if (op.kind != OpKind::kFor || !MovesSlots(op.body) || !indices_.KnowsTurns(op)) continue;
-      turns = std::max(turns, indices_.Turns(op) * InnerTurns(op.body));
+      if (op.kind != OpKind::kFor || !MovesSlots(op.body) || !indices_.KnowsIterations(op)) continue;
+      iterations = std::max(iterations, indices_.Iterations(op) * InnerIterations(op.body));
     }
-    return turns;
+    return iterations;
   }
 
   void NoteSlot(const Op& op) {
@@ -306,8 +306,8 @@ class StepWriter {
     if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_.at(op.result) = channel->channel;
   }
   int RingOf(const Op& op) const { return slots_.at(op.operands[0]); }
-  bool IsTurn(const Op& op) const {
-    return program_.channels[static_cast<size_t>(RingOf(op))].space == ir::Space::kTurns;
+  bool IsOrder(const Op& op) const {
+    return program_.channels[static_cast<size_t>(RingOf(op))].space == ir::Space::kOrder;
   }
   const SharedLayout& Tile(const Op& op, size_t operand, int tile) const {
     const ir::Channel& channel = program_.channels[static_cast<size_t>(slots_.at(op.operands[operand]))];
@@ -343,7 +343,7 @@ class StepWriter {
   double Depth() const { return static_cast<double>(program_.tile_k) / ir::MmaDepth(program_.operand_type); }
 
   void Multiply(StepList& steps, Step product) {
-    product.kind = StepKind::kProduct;
+    product.kind = StepKind::kMma;
     product.columns = program_.Columns();
     product.depth = Depth();
     product.b_share = 1.0 / program_.ctas;
@@ -375,7 +375,7 @@ class StepWriter {
   void Call(StepList& steps, const ir::CallAttrs& attrs) {
     double read = 0, written = 0;
     const ir::ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
-    if (function.joins_pairs) columns_ /= 2;
+    if (function.is_gated) columns_ /= 2;
     for (const ir::FunctionInput& input : function.inputs) {
       const auto bytes = static_cast<double>(DataTypeBytes(input.type));
       if (input.kind == FunctionOperand::kPerElement) read += bytes;
@@ -393,9 +393,9 @@ class StepWriter {
                   .row_bytes = attrs.vector * written,
                   .elements = Elements()});
   }
-  void ReadSums(StepList& steps, int columns) {
+  void ReadAccumulator(StepList& steps, int columns) {
     columns_ = columns;
-    steps.Add({.kind = StepKind::kReadSums, .bytes = Elements() * kSumBytes});
+    steps.Add({.kind = StepKind::kReadAccumulator, .bytes = Elements() * kSumBytes});
   }
 
   const Problem& problem_;
@@ -422,12 +422,12 @@ void CountUsers(Pipeline& pipeline) {
     std::vector<bool> fills(pipeline.rings.size()), empties(pipeline.rings.size());
     for (const StepList* steps : {&role.before, &role.tile, &role.after}) {
       // Of ping-pong roles only one has the slots of each.
-      const bool later = role.turn > 0 && steps == &role.tile;
+      const bool later = role.pingpong_index > 0 && steps == &role.tile;
       for (size_t i = 0; i < steps->kinds(); ++i) {
         const Step& step = steps->kind(i);
         if (step.ring < 0) continue;
         const auto ring = static_cast<size_t>(step.ring);
-        if (later && !pipeline.rings[ring].turns) continue;
+        if (later && !pipeline.rings[ring].order) continue;
         if (step.kind == StepKind::kSend) fills[ring] = true;
         const bool frees = step.kind == StepKind::kRelease || step.kind == StepKind::kReleaseLate;
         if (frees || step.kind == StepKind::kDrain) empties[ring] = true;
@@ -489,8 +489,8 @@ double StoredRow(const ir::Program& program) {
   const ir::Param* rest = program.FindParam(ir::Binding::kMapDRest);
   if (rest == nullptr) return most;
   const double least = rest->box.ElementBytes() * rest->box.inner;
-  const int joined = program.FindParam(ir::Binding::kColumns) != nullptr ? 2 : 1;
-  const int whole = program.tile_n / joined * out.ElementBytes() / most;
+  const int gated = program.FindParam(ir::Binding::kColumns) != nullptr ? 2 : 1;
+  const int whole = program.tile_n / gated * out.ElementBytes() / most;
   return (whole * most + least) / (whole + 1);
 }
 
@@ -513,10 +513,10 @@ void StepList::Add(const Step& step) {
 }
 
 void StepList::Repeat(size_t first, int64_t times) {
-  const size_t turn = order_.size() - first;
-  for (size_t i = first; i < first + turn; ++i) times_[order_[i]] += static_cast<double>(times);
-  order_.resize(order_.size() + turn * static_cast<size_t>(times));
-  for (size_t i = first + turn; i < order_.size(); ++i) order_[i] = order_[i - turn];
+  const size_t length = order_.size() - first;
+  for (size_t i = first; i < first + length; ++i) times_[order_[i]] += static_cast<double>(times);
+  order_.resize(order_.size() + length * static_cast<size_t>(times));
+  for (size_t i = first + length; i < order_.size(); ++i) order_[i] = order_[i - length];
 }
 
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
@@ -529,7 +529,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.
   const int64_t slices = work.SlicesOn(target.default_sm_count);
   for (const ir::Channel& channel : program.channels) {
-    pipeline.rings.push_back({.stages = channel.stages, .turns = channel.space == ir::Space::kTurns});
+    pipeline.rings.push_back({.stages = channel.stages, .order = channel.space == ir::Space::kOrder});
   }
   for (const ir::Role& role : program.roles) {
     StepWriter writer(problem, numbers, program, target, role, slices);
@@ -537,7 +537,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     const PipelineRole& written = pipeline.roles.back();
     if (writer.products() > 0) {
       pipeline.products = writer.products();
-      pipeline.counted = CountOf(written, StepKind::kProduct);
+      pipeline.counted = CountOf(written, StepKind::kMma);
     }
   }
   // Resident B is being loaded before a ring is full.
@@ -549,7 +549,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tiles = static_cast<double>(work.Tiles() * slices);
   pipeline.raster = work.raster;
   pipeline.cta_multiple = static_cast<double>(work.column_step);
-  if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kTaken;
+  if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kStolen;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };

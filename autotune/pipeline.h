@@ -24,25 +24,25 @@ inline constexpr double kStepBytes = 32;  // of a row of an operand that one ins
 inline constexpr double kSumBytes = 4;
 
 enum class StepKind : uint8_t {
-  kPut,            // waits for a free slot of the ring
-  kSend,           // the slot is full once the loads or MMAs issued into it are done
-  kTake,           // waits for a full slot
-  kRelease,        // the slot is free once the MMAs issued so far are done
-  kReleaseLate,    // waits for the MMAs before the last one; then the slot `lag` before is free
-  kAwaitProducts,  // waits for all MMAs
-  kDrain,          // waits for all MMAs; then the last `lag` slots are free
-  kLoad,           // bulk copies of `bytes` into the slot
-  kGather,         // `accesses` of threads that fill the slot
-  kProduct,        // of tile_m x tile_n, `depth` times 32 bytes of K
-  kTensorCopy,     // `bytes` of shared memory to Tensor Memory
-  kTensorMove,     // `issues` shifts or refreshes of Tensor Memory
-  kReadSums,       // `bytes` of accumulators to registers
-  kConvert,        // `elements` in registers, `operations` each
-  kReadGlobal,     // `bytes` into registers: C or bias
-  kStage,          // `bytes` of registers to shared memory
-  kStore,          // `bytes` by bulk copies
-  kStoreWait,      // until at most `lag` bulk stores of the role still read shared memory
-  kStoreThreads,   // `bytes` by stores of threads, `row_bytes` to a run
+  kPut,              // waits for a free slot of the ring
+  kSend,             // the slot is full once the loads or MMAs issued into it are done
+  kTake,             // waits for a full slot
+  kRelease,          // the slot is free once the MMAs issued so far are done
+  kReleaseLate,      // waits for the MMAs before the last one; then the slot `lag` before is free
+  kAwaitProducts,    // waits for all MMAs
+  kDrain,            // waits for all MMAs; then the last `lag` slots are free
+  kLoad,             // bulk copies of `bytes` into the slot
+  kGather,           // `accesses` of threads that fill the slot
+  kMma,              // of tile_m x tile_n, `depth` times 32 bytes of K
+  kTensorCopy,       // `bytes` of shared memory to Tensor Memory
+  kTensorMove,       // `issues` shifts or refreshes of Tensor Memory
+  kReadAccumulator,  // `bytes` of accumulators to registers
+  kConvert,          // `elements` in registers, `operations` each
+  kReadGlobal,       // `bytes` into registers: C or bias
+  kStage,            // `bytes` of registers to shared memory
+  kStore,            // `bytes` by bulk copies
+  kStoreWait,        // until at most `lag` bulk stores of the role still read shared memory
+  kStoreThreads,     // `bytes` by stores of threads, `row_bytes` to a run
 };
 
 enum class GatherKind : uint8_t {
@@ -85,7 +85,7 @@ struct Step {
 
 struct PipelineRing {
   int stages = 1, producers = 0, consumers = 0;
-  bool turns = false;  // the ping-pong order: its slots are empty, and the holder of one may multiply
+  bool order = false;  // the ping-pong order: its slots are empty, and the holder of one may multiply
 };
 
 // Steps in the order in which they are made. The body of a loop is stored once.
@@ -111,8 +111,8 @@ class StepList {
 };
 
 struct PipelineRole {
-  StepList before, tile, after;  // once, for each output tile that is the role's, once
-  int turn = 0, turns = 1;       // ping-pong: the index of this role, and the number of roles
+  StepList before, tile, after;                // once, for each output tile that is the role's, once
+  int pingpong_index = 0, pingpong_roles = 1;  // ping-pong: the index of this role, and the number of roles
 };
 
 // What the SMs read together, to determine the part that comes from memory.
@@ -125,7 +125,7 @@ struct OperandReads {
 enum class TileOrder : uint8_t {
   kStrides,  // G tiles later, with G CTAs
   kRuns,     // the next one: each CTA has a run of neighbours
-  kTaken,    // work stealing: when a CTA is done, the next tile that no other CTA has
+  kStolen,   // work stealing: when a CTA is done, the next tile that no other CTA has
 };
 
 struct Pipeline {

@@ -264,9 +264,9 @@ TEST(ScheduleSpace, PairsThatAreAskedForAreFound) {
   EXPECT_EQ(ChooseSchedule(problem, {}, target, target.default_sm_count)->ctas, 1);
 }
 
-TEST(ScheduleSpace, WhatIsSmallMayStay) {
+TEST(ScheduleSpace, SmallOperandsMayBeResident) {
   const target::Target& target = target::NamedTarget("sm_90a");
-  const auto kept = [&](const char* problem, size_t& all) {
+  const auto resident = [&](const char* problem, size_t& all) {
     std::vector<Schedule> seen;
     const ScheduleSpace space = EnumerateSchedules(*ParseProblem(problem), {}, target);
     for (const Schedule& s : space.schedules) {
@@ -276,20 +276,20 @@ TEST(ScheduleSpace, WhatIsSmallMayStay) {
     return seen;
   };
   size_t all = 0;
-  const std::vector<Schedule> few = kept("conv n=32 h=56 w=56 c=256 k=64 r=1 s=1", all);
+  const std::vector<Schedule> few = resident("conv n=32 h=56 w=56 c=256 k=64 r=1 s=1", all);
   ASSERT_GT(few.size(), 10u);
   EXPECT_LT(few.size() * 5, all);
   for (const Schedule& s : few) {
     EXPECT_EQ(s.b_keep, 256 / s.tile_k) << PrintSchedule(s);
     EXPECT_EQ(s.tile_n, 64) << PrintSchedule(s);
   }
-  const std::vector<Schedule> several = kept("conv n=32 h=28 w=28 c=128 k=512 r=1 s=1", all);
+  const std::vector<Schedule> several = resident("conv n=32 h=28 w=28 c=128 k=512 r=1 s=1", all);
   ASSERT_GT(several.size(), 10u);
   EXPECT_LT(several.size() * 5, all);
   for (const Schedule& s : several) EXPECT_EQ(s.raster, 1) << PrintSchedule(s);
-  EXPECT_TRUE(kept("conv n=32 h=28 w=28 c=512 k=512 r=3 s=3 pad=1", all).empty()) << "4.5 MB";
-  EXPECT_TRUE(kept("conv n=1 h=14 w=14 c=256 k=64 r=1 s=1", all).empty()) << "a tile each";
-  EXPECT_TRUE(kept("gemm m=65536 n=64 k=256 batch=2", all).empty()) << "two matrices";
+  EXPECT_TRUE(resident("conv n=32 h=28 w=28 c=512 k=512 r=3 s=3 pad=1", all).empty()) << "4.5 MB";
+  EXPECT_TRUE(resident("conv n=1 h=14 w=14 c=256 k=64 r=1 s=1", all).empty()) << "a tile each";
+  EXPECT_TRUE(resident("gemm m=65536 n=64 k=256 batch=2", all).empty()) << "two matrices";
 }
 
 TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {

@@ -22,7 +22,7 @@ struct Operands {
   double depth = 0;  // K, whose blocks are whole
   double element_bytes = 0;
   double taps = 1;  // of K, that one load of activations may serve
-  bool b_stays = false;
+  bool b_resident = false;
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
@@ -30,18 +30,18 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const compiler::ConvGeometry& geometry = contraction.geometry;
   // Threads gather K as one run; bulk copies load whole blocks of each.
-  const bool gathers = contraction.WalksPixels() && shape.a_load == LoadPath::kCopy;
+  const bool gathers = contraction.ReadsPixels() && shape.a_load == LoadPath::kCopy;
   const double run = number(contraction.run);
   return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
           .element_bytes = number(contraction.a.ElementBytes()),
           .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
-          .b_stays = shape.b_keep > 0 || geometry.known_filter};
+          .b_resident = shape.b_keep > 0 || geometry.known_filter};
 }
 
 // Clocks that threads take to gather the pixels of a tile.
 double GatherClocks(const compiler::Contraction& contraction, const Schedule& shape, const Machine& machine,
                     double depth) {
-  if (!contraction.WalksPixels() || shape.a_load != LoadPath::kCopy) return 0;
+  if (!contraction.ReadsPixels() || shape.a_load != LoadPath::kCopy) return 0;
   const bool known = contraction.geometry.known_filter;
   const double width = known ? 1 : compiler::GatherWidth(contraction.a);
   return shape.tile_m * depth / width / (known ? machine.known_gather_rate : machine.gather_rate);
@@ -84,9 +84,9 @@ class ShapeBound {
   }
 
   // Of the way from L2, for all bulk copies of a tile: rows inside of the tensors, and those outside.
-  double LoadClocks(double sections) const {
-    const double rounds = std::ceil(tiles_ * sections / m_.sm_count);
-    const double active = std::min<double>(m_.sm_count, tiles_ * sections / rounds);
+  double LoadClocks(double slices) const {
+    const double rounds = std::ceil(tiles_ * slices / m_.sm_count);
+    const double active = std::min<double>(m_.sm_count, tiles_ * slices / rounds);
     const double rate = std::min(m_.port, m_.l2_rate * m_.sm_count / active);
     const double outside_row = std::max(m_.outside_row, active / m_.outside_rate);
     const auto clocks = [&](double inside, double all, double row_bytes, double sharers) {
@@ -100,38 +100,37 @@ class ShapeBound {
     const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
                  b_all = static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
-    if (s_.b_load != LoadPath::kCopy && !e_.b_stays) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
+    if (s_.b_load != LoadPath::kCopy && !e_.b_resident) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
     return sum;
   }
 
   // Of the threads that process the accumulators of a tile, or of one split-K slice.
-  double SumsClocks(double sections) const {
+  double AccumulatorReadClocks(double slices) const {
     double clocks = 0;
     if (s_.d_store != StorePath::kDirect) {
       clocks = m_.sums_latency + elements_ * kSumBytes / m_.sums_read;
       if (!gated_) clocks += elements_ / m_.convert_rate;
     }
     // Partials are stored, their arrival is counted, and all of them are read.
-    if (sections > 1)
-      clocks += PartialStoreClocks() + 3 * m_.global_latency + elements_ * kSumBytes * sections / m_.port;
+    if (slices > 1) clocks += PartialStoreClocks() + 3 * m_.global_latency + elements_ * kSumBytes * slices / m_.port;
     return clocks;
   }
   double PartialStoreClocks() const { return elements_ * kSumBytes / std::min(m_.thread_store_rate, m_.store_rate); }
 
-  double Clocks(double sections) const {
-    const double parts = std::ceil(tiles_ * sections / m_.sm_count);  // of the busiest SM
-    const double products = ProductClocks() / sections, sums = SumsClocks(sections);
+  double Clocks(double slices) const {
+    const double parts = std::ceil(tiles_ * slices / m_.sm_count);  // of the busiest SM
+    const double products = ProductClocks() / slices, sums = AccumulatorReadClocks(slices);
     const bool copies = s_.a_load != LoadPath::kCopy || s_.b_load != LoadPath::kCopy;
     const double head = copies ? m_.load_latency : 0;
     const double tensor = parts * products + head + m_.product_latency + m_.product_signal + sums;
-    const double loads = parts / sections * LoadClocks(sections) + head;
+    const double loads = parts / slices * LoadClocks(slices) + head;
     // Warpgroups that multiply process the accumulators after their MMAs; of ping-pong warpgroups each has half the
     // tiles.
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
     const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
-    const double stores = sections > 1 ? parts * PartialStoreClocks() : 0;
-    const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kTaken : TileOrder::kStrides;
-    return std::max({tensor, loads, role, stores, parts / sections * gather_}) * WalkStretch(order, parts, m_);
+    const double stores = slices > 1 ? parts * PartialStoreClocks() : 0;
+    const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kStolen : TileOrder::kStrides;
+    return std::max({tensor, loads, role, stores, parts / slices * gather_}) * DriftStretch(order, parts, m_);
   }
 
   const compiler::WorkPlan work_;

@@ -45,7 +45,7 @@ double ThreadStoreClocks(const Step& step, const Machine& machine, const SmShare
   return step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate);
 }
 // Of a thread that processes accumulators.
-double SumsClocks(const Step& step, const Machine& machine) {
+double AccumulatorReadClocks(const Step& step, const Machine& machine) {
   return machine.sums_latency + step.bytes / machine.sums_read;
 }
 double StageClocks(const Step& step, const Machine& machine) { return step.elements / machine.convert_rate; }
@@ -102,7 +102,7 @@ class RoleRun {
   RoleRun(const PipelineRole& role, const std::vector<PipelineRing>& rings) : role_(role), places_(rings.size()) {
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       const Step& step = role.tile.kind(i);
-      if (step.kind == StepKind::kTake && !rings[static_cast<size_t>(step.ring)].turns)
+      if (step.kind == StepKind::kTake && !rings[static_cast<size_t>(step.ring)].order)
         places_[static_cast<size_t>(step.ring)].of_tile += static_cast<int>(role.tile.times(i));
     }
   }
@@ -122,7 +122,7 @@ class RoleRun {
            double early, bool once, double until) {
     bool moved = false;
     while (!finished() && time_.clocks <= until) {
-      if (list_ == 1 && next_ == 0 && tiles_ % role_.turns != role_.turn) {
+      if (list_ == 1 && next_ == 0 && tiles_ % role_.pingpong_roles != role_.pingpong_index) {
         PassTile(tiles);
         moved = true;
         continue;
@@ -147,7 +147,7 @@ class RoleRun {
         continue;
       }
       if (!Step1(steps[next_], rings, shared, machine, share)) return moved;
-      if (steps[next_].kind == StepKind::kProduct && ++products_ == early) early_ = done_;
+      if (steps[next_].kind == StepKind::kMma && ++products_ == early) early_ = done_;
       ++next_;
       moved = true;
     }
@@ -220,7 +220,7 @@ class RoleRun {
       case StepKind::kGather:
         time_.Spend(Bound::kGather, step.accesses / GatherRate(step.gather, machine));
         return true;
-      case StepKind::kProduct: {
+      case StepKind::kMma: {
         const ProductTime product = TimeOf(step, machine);
         time_.Spend(Bound::kIssue, step.depth * machine.product_issue);
         Begin(shared.tensor);
@@ -239,8 +239,8 @@ class RoleRun {
         Begin(shared.tensor);
         shared.tensor.Spend(Bound::kSharedMemory, MoveClocks(step, machine));
         return true;
-      case StepKind::kReadSums:
-        time_.Spend(Bound::kEpilogue, SumsClocks(step, machine));
+      case StepKind::kReadAccumulator:
+        time_.Spend(Bound::kEpilogue, AccumulatorReadClocks(step, machine));
         return true;
       case StepKind::kConvert:
         time_.Spend(Bound::kEpilogue, step.elements * std::max(step.operations / machine.arithmetic_rate,
@@ -400,30 +400,30 @@ struct TileClocks {
     return std::max(issue, products + machine.product_latency + machine.product_signal) + sums;
   }
 };
-// `turns`: how often a listed iteration of the K loop is made.
-TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmShare& share, double turns) {
+// `iterations`: how often a listed iteration of the K loop is made.
+TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmShare& share, double iterations) {
   TileClocks tile;
   for (size_t i = 0; i < steps.kinds(); ++i) {
     const Step& step = steps.kind(i);
     const double times = steps.times(i);
     switch (step.kind) {
-      case StepKind::kProduct:
-        tile.products += times * turns * TimeOf(step, machine).clocks;
-        tile.issue += times * turns * step.depth * machine.product_issue;
+      case StepKind::kMma:
+        tile.products += times * iterations * TimeOf(step, machine).clocks;
+        tile.issue += times * iterations * step.depth * machine.product_issue;
         break;
       case StepKind::kTensorCopy:
-        tile.moves += times * turns * CopyClocks(step, machine);
+        tile.moves += times * iterations * CopyClocks(step, machine);
         break;
       case StepKind::kTensorMove:
-        tile.moves += times * turns * MoveClocks(step, machine);
+        tile.moves += times * iterations * MoveClocks(step, machine);
         break;
       case StepKind::kLoad:
-        tile.loads += times * turns * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
-        tile.memory += times * turns * MemoryClocks(step, share);
-        tile.issue += times * turns * step.issues * machine.load_issue;
+        tile.loads += times * iterations * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
+        tile.memory += times * iterations * MemoryClocks(step, share);
+        tile.issue += times * iterations * step.issues * machine.load_issue;
         break;
       case StepKind::kGather:
-        tile.issue += times * turns * step.accesses / GatherRate(step.gather, machine);
+        tile.issue += times * iterations * step.accesses / GatherRate(step.gather, machine);
         break;
       case StepKind::kStore:
         tile.stores += times * StoreClocks(step, share);
@@ -432,8 +432,8 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
         tile.stores += times * ThreadStoreClocks(step, machine, share);
         tile.sums += times * ThreadStoreClocks(step, machine, share);
         break;
-      case StepKind::kReadSums:
-        tile.sums += times * SumsClocks(step, machine);
+      case StepKind::kReadAccumulator:
+        tile.sums += times * AccumulatorReadClocks(step, machine);
         break;
       case StepKind::kStage:
         tile.sums += times * StageClocks(step, machine);
@@ -470,20 +470,20 @@ ProductTime TimeOf(const Step& p, const Machine& machine) {
 
 BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
   // The iterations of the K loop that are not listed are like those that are.
-  const double turns = pipeline.products / std::max(1.0, pipeline.counted);
+  const double iterations = pipeline.products / std::max(1.0, pipeline.counted);
   const double per_cta = std::ceil(tiles / std::max(1.0, std::min(pipeline.ctas_per_sm, tiles)));
   BusyClocks busy;
   double head = 0, tail = 0;
   bool mixed = false;  // loads may follow the last accumulators
   for (const PipelineRole& role : pipeline.roles) {
-    const TileClocks tile = ClocksOfTile(role.tile, machine, share, turns);
-    const double share_of_tiles = tiles / role.turns;
+    const TileClocks tile = ClocksOfTile(role.tile, machine, share, iterations);
+    const double share_of_tiles = tiles / role.pingpong_roles;
     busy.products += share_of_tiles * tile.products;
     busy.tensor += share_of_tiles * (tile.products + tile.moves);
     busy.loads += share_of_tiles * tile.loads;
     busy.memory += share_of_tiles * tile.memory;
     busy.stores += share_of_tiles * tile.stores;
-    const double own = std::floor((per_cta + role.turns - 1 - role.turn) / role.turns);
+    const double own = std::floor((per_cta + role.pingpong_roles - 1 - role.pingpong_index) / role.pingpong_roles);
     busy.role = std::max(busy.role, own * (machine.tile_start + tile.Serial(machine)));
     if (tile.loads > 0) head = share.load_latency;
     if (tile.sums > 0) tail = std::max(tail, tile.sums);

@@ -10,9 +10,9 @@
 #include "base/integer_math.h"
 #include "compiler/compile.h"
 #include "compiler/contraction/contraction.h"
-#include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/resident_operand.h"
+#include "compiler/legality/tma_addressable.h"
 #include "compiler/plan/work_plan.h"
 
 namespace laneshift::autotune {
@@ -33,18 +33,19 @@ int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTyp
 // packed copy, or by threads.
 std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, const Target& target) {
   if (compiler::Transposes(contraction.Of(operand), target)) return {LoadPath::kCopy};
-  if (compiler::TmaReaches(contraction, {}, operand)) return {LoadPath::kTma};
+  if (compiler::CheckTmaAddressable(contraction, {}, operand)) return {LoadPath::kTma};
   return {LoadPath::kPack, LoadPath::kCopy};
 }
 
 // A shape leaves the load and store paths open: bulk copies wherever possible.
 Schedule WithPaths(const Contraction& contraction, Schedule shape) {
-  const auto reaches = [&](Operand operand) -> bool {
-    return static_cast<bool>(compiler::TmaReaches(contraction, shape, operand));
+  const auto addressable = [&](Operand operand) -> bool {
+    return static_cast<bool>(compiler::CheckTmaAddressable(contraction, shape, operand));
   };
-  if (contraction.b.kind == SourceKind::kFilter) shape.b_load = reaches(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
+  if (contraction.b.kind == SourceKind::kFilter)
+    shape.b_load = addressable(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
   shape.d_store = StorePath::kTma;
-  if (reaches(Operand::kD)) return shape;
+  if (addressable(Operand::kD)) return shape;
   // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
   const int whole = Elements(16, contraction.d.type());
   const bool rows = contraction.d.kind == SourceKind::kMatrix || compiler::AccessWidth(contraction.d, whole) == whole;
@@ -101,19 +102,19 @@ constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
 constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with two blocks each
 // Of tiles for ping-pong warpgroups.
-constexpr int kTurnRows[] = {256, 192, 128, 64};
-constexpr int kTurnColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
+constexpr int kPingpongRows[] = {256, 192, 128, 64};
+constexpr int kPingpongColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
 constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
 constexpr int kFittedTiles = 3, kColumnGroup = 8;
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
-constexpr int kSections[] = {2, 3, 4, 6, 8};
+constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
-constexpr int64_t kMostKept = 128 << 10;           // bytes of resident B: the rest is enough for a ring
-constexpr int64_t kMostKeptBlocks = 64;
-constexpr int kLeastKeptRows = 64;                 // of a tile: the handoffs of lower ones cost more than resident B
+constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
+constexpr int64_t kMostResidentBlocks = 64;
+constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves
-constexpr int kLeastKeptColumns = 128;             // of a tile among several along n
+constexpr int kLeastResidentColumns = 128;         // of a tile among several along n
 constexpr double kMostIdle = 0.05;                 // of the SMs, if their number is not a multiple of the columns
 constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // in addition to the default
 constexpr double kRasterGain = 0.05;               // of the bytes of a wave: less is not worth a schedule
@@ -125,15 +126,15 @@ class ShapeList {
  public:
   ShapeList(const Problem& problem, const ScheduleConstraint& constraint, const Target& target)
       : problem_(problem), contraction_(compiler::ContractionOf(problem)), constraint_(constraint), target_(target) {
-    const double kept = PublishedMachine(target).l2_bytes * 1e6 * kUseOfL2;
+    const double cached = PublishedMachine(target).l2_bytes * 1e6 * kUseOfL2;
     const auto bytes = [](const compiler::OperandSource& source) {
       return static_cast<double>(source.memory.Elements() * source.ElementBytes());
     };
-    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) > kept;
+    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) > cached;
   }
 
   std::vector<Schedule> List() {
-    const std::vector<Variant> variants = contraction_.WalksPixels() ? PixelVariants(contraction_, constraint_, target_)
+    const std::vector<Variant> variants = contraction_.ReadsPixels() ? PixelVariants(contraction_, constraint_, target_)
                                                                      : MatrixVariants(contraction_, target_);
     for (const Variant& variant : variants) {
       // Lanes are shifted and masked in tiles of all 128 lanes: a lower tile is not a schedule, and its refusal would
@@ -143,7 +144,7 @@ class ShapeList {
       if (!target_.mma.AccumulatesInTensorMemory()) AddTall(variant);
       // Promotion to registers after each block would stall inside the ping-pong order.
       if (!target_.mma.AccumulatesInTensorMemory() && !compiler::Promotes(contraction_, target_)) {
-        for (const int rows : kTurnRows) AddTurns(variant, rows);
+        for (const int rows : kPingpongRows) AddPingpong(variant, rows);
       }
       for (const int rows : kRows) {
         if (needs_lanes && rows != 128) continue;
@@ -183,8 +184,8 @@ class ShapeList {
       Schedule shape = ShapeOf(variant, side, rows, columns);
       shape.tile_k = depth;
       AddClusters(shape);
-      AddKept(shape);
-      AddSections(shape);
+      AddResident(shape);
+      AddSlices(shape);
       if (target_.mma.AccumulatesInTensorMemory() && side == RowSide::kM) {
         shape.acc_stages = 1;
         Add(shape);
@@ -199,10 +200,10 @@ class ShapeList {
   }
 
   // Ping-pong needs several tiles per CTA: the epilogue of one overlaps the MMAs of the next.
-  void AddTurns(const Variant& variant, int rows) {
+  void AddPingpong(const Variant& variant, int rows) {
     for (const RowSide side : {RowSide::kM, RowSide::kN}) {
       if (side == RowSide::kN && variant.reuse > Reuse::kIm2col) continue;
-      for (const int columns : kTurnColumns) {
+      for (const int columns : kPingpongColumns) {
         Schedule shape = ShapeOf(variant, side, rows, columns);
         shape.math_warpgroups = 2;
         shape.consumers = Consumers::kPingpong;
@@ -210,7 +211,7 @@ class ShapeList {
         for (const int depth : variant.depths) {
           shape.tile_k = depth;
           AddClusters(shape);
-          AddKept(shape);
+          AddResident(shape);
         }
       }
     }
@@ -234,7 +235,7 @@ class ShapeList {
     return shape.reuse != Reuse::kNone && shape.a_load == LoadPath::kCopy;
   }
   void AddClusters(Schedule shape) {
-    AddWalks(shape);
+    AddTileOrders(shape);
     if (SharesNothing(shape)) return;
     for (const auto& extents : kClusterExtents) {
       const int shared = extents[0] > 1 ? shape.tile_n : shape.tile_m;
@@ -243,7 +244,7 @@ class ShapeList {
       shape.cluster_m = extents[0];
       shape.cluster_n = extents[1];
       // Both CTAs have a tile inside.
-      if (extents[0] > 1 ? shape.tile_m < Rows() : shape.tile_n < Columns()) AddWalks(shape);
+      if (extents[0] > 1 ? shape.tile_m < Rows() : shape.tile_n < Columns()) AddTileOrders(shape);
     }
     if (shape.tile_m * shape.tile_n >= kClusterArea || AsksForPairs()) AddPairs(shape);
   }
@@ -256,22 +257,22 @@ class ShapeList {
     if (shape.tile_m >= Rows() && !AsksForPairs()) return;
     shape.cluster_m = shape.ctas = 2;
     shape.cluster_n = 1;
-    AddWalks(shape);
+    AddTileOrders(shape);
   }
 
   // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.
-  void AddKept(Schedule shape) {
-    if (shape.tile_m < kLeastKeptRows || TilesOf(shape) <= target_.default_sm_count) return;
+  void AddResident(Schedule shape) {
+    if (shape.tile_m < kLeastResidentRows || TilesOf(shape) <= target_.default_sm_count) return;
     const Contraction contraction = contraction_.Under(problem_, shape);
-    const compiler::KeptOperand b = compiler::KeptOf(contraction, shape);
+    const compiler::ResidentOperand b = compiler::ResidentOf(contraction, shape);
     const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * contraction.b.ElementBytes();
-    if (b.matrices > 1 || b.blocks > kMostKeptBlocks || bytes > kMostKept) return;
+    if (b.matrices > 1 || b.blocks > kMostResidentBlocks || bytes > kMostResident) return;
     if (contraction.geometry.known_filter) return;  // resident anyway
     const int64_t columns = base::CeilDiv(b.columns, shape.tile_n);
     if (columns * shape.tile_n - b.columns >= (shape.rows == RowSide::kM ? 16 : 64)) return;
     if (columns > 1) {
       const auto idle = static_cast<double>(target_.default_sm_count % columns);
-      if (shape.tile_n < kLeastKeptColumns || idle > kMostIdle * target_.default_sm_count) return;
+      if (shape.tile_n < kLeastResidentColumns || idle > kMostIdle * target_.default_sm_count) return;
       shape.raster = 1;
       if (constraint_.Apply(shape).raster != 1) return;
     }
@@ -280,7 +281,7 @@ class ShapeList {
   }
 
   // Tiles are scheduled statically; if there are tiles for several rounds, also by work stealing.
-  void AddWalks(Schedule shape) {
+  void AddTileOrders(Schedule shape) {
     Add(shape);
     if (!target_.Has(Feature::kLaunchControl) || TilesOf(shape) <= target_.default_sm_count) return;
     shape.scheduler = Scheduler::kClc;
@@ -288,13 +289,13 @@ class ShapeList {
   }
 
   // Split-K if tiles leave half of the SMs of a round idle.
-  void AddSections(Schedule shape) {
+  void AddSlices(Schedule shape) {
     const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
     if (work.Tiles() > 4 * target_.default_sm_count) return;
-    for (const int sections : kSections) {
-      if (rest * sections > 2 * target_.default_sm_count) return;
-      shape.split_k = sections;
+    for (const int slices : kSlices) {
+      if (rest * slices > 2 * target_.default_sm_count) return;
+      shape.split_k = slices;
       if (rest > 0) Add(shape);
     }
   }
@@ -329,7 +330,7 @@ class ShapeList {
     const Schedule asked = constraint_.Apply(point);
     // Shapes decide nothing of matrices.
     const Schedule shape =
-        constraint_.Apply(contraction_.WalksPixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
+        constraint_.Apply(contraction_.ReadsPixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
                                                      : WithPaths(contraction_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {

@@ -64,13 +64,13 @@ constexpr double kDrift = 0.2;
 // their starts spread over the time of a tile, and persistent ones have drifted apart.
 constexpr double kRoundsInStep = 8;
 bool InStep(const Pipeline& p, const Spread& spread) {
-  return p.order != TileOrder::kTaken || spread.rounds <= kRoundsInStep * p.ctas_per_sm;
+  return p.order != TileOrder::kStolen || spread.rounds <= kRoundsInStep * p.ctas_per_sm;
 }
 
 // Tiles that share an operand read it once if the later one finds it in the cache. Until then all others continue to
 // read, and the half of the cache through which an SM reads has to hold it. Nothing happens exactly in order, so the
 // part that is still cached falls gradually. `apart` is in parts of a tile's time.
-double PartKept(double apart, double bytes_at_once, const Machine& machine) {
+double CachedPart(double apart, double bytes_at_once, const Machine& machine) {
   return std::clamp(2 - apart * bytes_at_once / (machine.l2_bytes * 1e6 / 2), 0.0, 1.0);
 }
 
@@ -83,7 +83,7 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
   if (p.a.unique_bytes + p.b.unique_bytes <= room) return {};
   const double a_at_once = p.a.unique_bytes * window.rows / p.tile_rows;
   const double b_at_once = p.b.unique_bytes * window.columns / p.tile_columns;
-  Repeats shared, alone = {.a = p.tile_columns, .b = p.tile_rows};
+  Repeats shared, unshared = {.a = p.tile_columns, .b = p.tile_rows};
   double a_apart = 0, b_apart = 0;
   if (p.order == TileOrder::kRuns && spread.rounds > 1) {
     // Every CTA has another row of tiles each time, and reads the same column again.
@@ -93,21 +93,21 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
   } else {
     // The tile order is in bands: B is read for each of them unless it is resident, the band's part of A once.
     if (a_at_once > room) shared.a = std::ceil(p.tile_columns / window.columns);
-    const bool stays = p.b.tile_bytes == 0;  // in shared memory
-    if (p.b.unique_bytes > room / 2 && !stays) shared.b = std::ceil(p.tile_rows / window.rows);
+    const bool resident = p.b.tile_bytes == 0;  // in shared memory
+    if (p.b.unique_bytes > room / 2 && !resident) shared.b = std::ceil(p.tile_rows / window.rows);
   }
   if (!InStep(p, spread)) {
     // CTAs start when others end: those of one row of tiles a column after each other, those of one column at once, or
     // a band after each other.
     const double band = std::min(p.raster, p.tile_rows);
-    alone.b = std::ceil(p.tile_rows / band);
+    unshared.b = std::ceil(p.tile_rows / band);
     a_apart = band / spread.in_flight;
     b_apart = band * p.tile_columns / spread.in_flight;
   }
-  const double a_kept = PartKept(a_apart, a_at_once + b_at_once, machine);
-  const double b_kept = PartKept(b_apart, a_at_once + b_at_once, machine);
-  if (window.columns > 1) shared.a += (1 - a_kept) * std::max(0.0, alone.a - shared.a);
-  if (window.rows > 1) shared.b += (1 - b_kept) * std::max(0.0, alone.b - shared.b);
+  const double a_cached = CachedPart(a_apart, a_at_once + b_at_once, machine);
+  const double b_cached = CachedPart(b_apart, a_at_once + b_at_once, machine);
+  if (window.columns > 1) shared.a += (1 - a_cached) * std::max(0.0, unshared.a - shared.a);
+  if (window.rows > 1) shared.b += (1 - b_cached) * std::max(0.0, unshared.b - shared.b);
   return shared;
 }
 
@@ -182,9 +182,9 @@ TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double
   return {.rows = std::min(tile_rows, std::max(std::min(in_flight, band), in_flight / columns)), .columns = columns};
 }
 
-double WalkStretch(TileOrder order, double rounds, const Machine& machine) {
+double DriftStretch(TileOrder order, double rounds, const Machine& machine) {
   // A faster SM can take tiles from the slowest one only with work stealing. After few rounds no SM is much slower.
-  return order != TileOrder::kTaken && rounds > kRoundsInStep ? 1 + machine.walk_lag : 1;
+  return order != TileOrder::kStolen && rounds > kRoundsInStep ? 1 + machine.walk_lag : 1;
 }
 
 double LeastMicroseconds(double clocks, double products, const Machine& machine) {
@@ -203,7 +203,7 @@ struct Floors {
 };
 Floors FloorsOf(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads,
                 const BusyClocks& busy) {
-  const double clocks = busy.Most() * WalkStretch(p.order, spread.rounds, machine);
+  const double clocks = busy.Most() * DriftStretch(p.order, spread.rounds, machine);
   return {.busy_us = LeastMicroseconds(clocks, busy.products * spread.active / machine.sm_count, machine),
           .memory_us = std::max((reads.bytes + p.stored_bytes) / machine.memory_rate / 1e6,
                                 busy.memory / machine.clock_ghz / 1e3)};
@@ -231,7 +231,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const double memory_ghz = ClockAt(tensor_share(busy.products, std::max(busy.Most(), busy.memory)), machine);
   share.memory_clocks *= memory_ghz / machine.clock_ghz;
   SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
-  time.end.Stretch(WalkStretch(pipeline.order, spread.rounds, machine));
+  time.end.Stretch(DriftStretch(pipeline.order, spread.rounds, machine));
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
   p.tensor_share = tensor_share(time.busy.products, time.end.clocks);
@@ -251,7 +251,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   spend(Bound::kPack, MoveTime(pipeline.moves.before, machine));
-  spend(Bound::kTotals, MoveTime(pipeline.moves.after, machine));
+  spend(Bound::kReductions, MoveTime(pipeline.moves.after, machine));
   spend(Bound::kLaunch, machine.launch_us);
   return p;
 }

@@ -37,7 +37,7 @@ TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine);
 
 // How much longer a statically scheduled kernel takes if SMs have many tiles.
-double WalkStretch(TileOrder order, double rounds, const Machine& machine);
+double DriftStretch(TileOrder order, double rounds, const Machine& machine);
 
 // A lower bound in microseconds for `clocks`, of which the tensor core of an SM multiplies for `products` on average:
 // MMAs lower the clock, but the less the longer the rest takes.

@@ -33,7 +33,7 @@ TEST_P(Product, HoldsThePipeAsLongAsMeasured) {
 }
 
 Step Tcgen05(double rows, double columns, bool a_shared, bool pair) {
-  return {.kind = StepKind::kProduct,
+  return {.kind = StepKind::kMma,
           .rows = pair ? rows / 2 : rows,
           .columns = columns,
           .depth = 1,
@@ -42,7 +42,7 @@ Step Tcgen05(double rows, double columns, bool a_shared, bool pair) {
           .tensor_memory = true,
           .pair = pair};
 }
-Step Wgmma(double columns) { return {.kind = StepKind::kProduct, .rows = 64, .columns = columns, .depth = 1}; }
+Step Wgmma(double columns) { return {.kind = StepKind::kMma, .rows = 64, .columns = columns, .depth = 1}; }
 
 // SemiAnalysisAI/microbench-blackwell (umma_latency) on a B200; wgmma on an H200 (tests/words).
 INSTANTIATE_TEST_SUITE_P(Measured, Product,
@@ -107,7 +107,7 @@ TEST(TimingModel, MoreStagesHideMoreLatency) {
 
 // If many tiles read the same B from L2, they are faster with resident B; where a CTA has one tile, nothing
 // changes.
-TEST(TimingModel, WhatStaysIsNotReadAgain) {
+TEST(TimingModel, AResidentOperandIsNotReadAgain) {
   const auto us = [](const char* problem, const char* schedule) { return Predict("sm_90a", problem, schedule).us; };
   constexpr const char* kLayer = "conv n=256 h=56 w=56 c=64 k=64 r=3 s=3 pad=1";
   EXPECT_LT(us(kLayer, "tile=128x64x64 stages=6 acc=1 math=2 consumers=pingpong reuse=im2col rows=n b_keep=9"),
@@ -123,7 +123,7 @@ TEST(TimingModel, OverlappedEpilogueIsFaster) {
             Predict("sm_100a", problem, "tile=128x256x64 stages=4 acc=1").us);
 }
 
-TEST(TimingModel, WarpgroupsThatTakeTurnsOverlapTheirEpilogues) {
+TEST(TimingModel, PingpongWarpgroupsOverlapTheirEpilogues) {
   const auto gain = [](const char* problem) {
     return Predict("sm_90a", problem, "tile=128x128x64 stages=5 acc=1 math=2").us /
            Predict("sm_90a", problem, "tile=128x128x64 stages=5 acc=1 math=2 consumers=pingpong").us;
@@ -181,7 +181,7 @@ TEST(TimingModel, TilesThatAreTakenDoNotWaitForTheSlowestSm) {
   Pipeline pipeline = LongPipeline(target);
   const Machine machine = PublishedMachine(target);
   const double dealt = PredictTime(pipeline, machine).us;
-  pipeline.order = TileOrder::kTaken;
+  pipeline.order = TileOrder::kStolen;
   EXPECT_NEAR(dealt / PredictTime(pipeline, machine).us, 1 + machine.walk_lag, 0.5 * machine.walk_lag);
   // Few tiles of an SM are done in step.
   pipeline.tiles /= 4;
@@ -203,9 +203,9 @@ TEST(TimingModel, TallBandsPushOutWhatTheirRowsShare) {
     pipeline.order = order;
     return PredictTime(pipeline, machine).memory_bytes;
   };
-  EXPECT_GT(bytes(64, 1, TileOrder::kTaken), 1.5 * bytes(64, 1, TileOrder::kStrides));
-  EXPECT_GT(bytes(64, 1, TileOrder::kTaken), 2 * bytes(64, 2, TileOrder::kTaken));
-  EXPECT_EQ(bytes(8, 1, TileOrder::kTaken), bytes(8, 1, TileOrder::kStrides));
+  EXPECT_GT(bytes(64, 1, TileOrder::kStolen), 1.5 * bytes(64, 1, TileOrder::kStrides));
+  EXPECT_GT(bytes(64, 1, TileOrder::kStolen), 2 * bytes(64, 2, TileOrder::kStolen));
+  EXPECT_EQ(bytes(8, 1, TileOrder::kStolen), bytes(8, 1, TileOrder::kStrides));
 }
 
 // If SMs are not in step, memory serves one while another one multiplies.
@@ -217,7 +217,7 @@ TEST(TimingModel, MemoryServesOthersWhereSmsAreNotInStep) {
   machine.memory_rate = 2;
   machine.walk_lag = 0;
   const double dealt = PredictTime(pipeline, machine).us;
-  pipeline.order = TileOrder::kTaken;
+  pipeline.order = TileOrder::kStolen;
   EXPECT_LT(PredictTime(pipeline, machine).us, dealt);
 }
 

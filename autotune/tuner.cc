@@ -35,7 +35,7 @@ class Tuning {
   Result<TuneOutcome> Run(const WorkerHello& hello) {
     hello_ = hello;
     LS_TRY(Rank());
-    LS_ASSIGN(const store::FlightLock alone, WaitForOthers());
+    LS_ASSIGN(const store::FlightLock lock, WaitForOthers());
     ReadStore();
     LS_TRY(hello.emulated ? Verify() : Measure());
     return std::move(outcome_);

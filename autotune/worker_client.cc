@@ -113,8 +113,8 @@ Result<std::vector<Trial>> WorkerClient::Compile(const std::string& problem, con
   if (schedules.size() == 1) return std::vector<Trial>{answer.loss};
   std::vector<Trial> trials;
   for (const Schedule& schedule : schedules) {
-    LS_ASSIGN(std::vector<Trial> alone, Compile(problem, {schedule}));
-    trials.push_back(std::move(alone.front()));
+    LS_ASSIGN(std::vector<Trial> single, Compile(problem, {schedule}));
+    trials.push_back(std::move(single.front()));
   }
   return trials;
 }
@@ -158,8 +158,8 @@ Result<std::vector<Trial>> WorkerClient::Time(const std::string& problem, const 
   }
   if (schedules.size() == 1) return std::vector<Trial>{answer.loss};
   for (size_t i = 0; i < trials.size(); ++i) {
-    LS_ASSIGN(std::vector<Trial> alone, Time(problem, {schedules[i]}, rounds));
-    trials[i] = std::move(alone.front());
+    LS_ASSIGN(std::vector<Trial> single, Time(problem, {schedules[i]}, rounds));
+    trials[i] = std::move(single.front());
   }
   return trials;
 }

@@ -13,7 +13,7 @@
 namespace laneshift::base {
 namespace {
 
-TEST(Threads, RunBesideTheCaller) {
+TEST(Threads, RunConcurrentlyWithTheCaller) {
   std::atomic<int> calls = 0;
   std::atomic<int> inside = 0;
   RunOnThreads(3, [&] {

@@ -108,7 +108,7 @@ class RoleWriter {
       steps_.Add({.kind = k_.scales == "threads" ? StepKind::kReadGlobal : StepKind::kStage,
                   .bytes = ScaleBytes(),
                   .elements = ScaleBytes()});
-      steps_.Add({.kind = StepKind::kReadSums, .bytes = ScaleBytes()});
+      steps_.Add({.kind = StepKind::kReadAccumulator, .bytes = ScaleBytes()});
     }
     if (k_.scales == "cp") steps_.Add({.kind = StepKind::kTensorCopy, .bytes = ScaleBytes()});
     steps_.Add({.kind = StepKind::kProduct,
@@ -122,7 +122,7 @@ class RoleWriter {
   void Epilogue() {
     for (double column = 0; column < k_.tile_n; column += k_.panel) {
       const double elements = k_.OwnRows() * std::min(k_.panel, k_.tile_n - column);
-      steps_.Add({.kind = StepKind::kReadSums, .bytes = elements * kSumBytes});
+      steps_.Add({.kind = StepKind::kReadAccumulator, .bytes = elements * kSumBytes});
       if (k_.store_row > 0) {
         steps_.Add({.kind = StepKind::kStoreThreads, .bytes = elements * kOutBytes, .row_bytes = k_.store_row});
         continue;
@@ -167,7 +167,7 @@ std::vector<PipelineRole> Specialised(const PublishedKernel& k) {
 }
 
 // One thread does one after the other.
-std::vector<PipelineRole> InTurns(const PublishedKernel& k) {
+std::vector<PipelineRole> Unspecialised(const PublishedKernel& k) {
   std::vector<PipelineRole> roles(1);
   RoleWriter all(k, roles[0].tile);
   const bool keeps = k.persistent && k.overlaps;
@@ -222,7 +222,7 @@ Pipeline PipelineOf(const PublishedKernel& k, const Words& words) {
   Pipeline pipeline;
   pipeline.rings = {{.stages = k.stages, .producers = 1, .consumers = 1},
                     {.stages = k.acc, .producers = 1, .consumers = 1}};
-  pipeline.roles = k.specialised ? Specialised(k) : InTurns(k);
+  pipeline.roles = k.specialised ? Specialised(k) : Unspecialised(k);
   pipeline.products = k.Blocks();
   pipeline.counted = k.Listed();
   pipeline.tile_rows = std::ceil(k.m / k.tile_m);

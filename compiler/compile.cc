@@ -38,7 +38,7 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, 
   const auto& [contraction, schedule] = ProductOf(std::move(stored), asked);
   LS_TRY(CheckSchedule(contraction, schedule, target));
   LS_TRY(CheckNumerics(contraction, schedule));
-  return contraction.WalksPixels() ? BuildConv(contraction, schedule, target)
+  return contraction.ReadsPixels() ? BuildConv(contraction, schedule, target)
                                    : BuildGemm(contraction, schedule, target);
 }
 

@@ -109,13 +109,13 @@ TEST_P(CompileOnTarget, PtxNamesItsTargetAndVersion) {
 TEST_P(CompileOnTarget, PromotesWhereTheAccumulatorKeepsTooLittle) {
   const auto sums = [&](const char* problem) {
     const std::string text = ir::PrintProgram(Build(problem, "tile=128x64x128", target_));
-    return text.find("sums.add") != std::string::npos;
+    return text.find("promoted.add") != std::string::npos;
   };
   EXPECT_EQ(sums("gemm m=128 n=128 k=128 a=e4m3"), target_.Has(target::Feature::kWgmma));
   EXPECT_FALSE(sums("gemm m=128 n=128 k=128 a=e4m3 sum=fast"));
   EXPECT_TRUE(sums("gemm m=128 n=128 k=128 a=e4m3 sum=fast scale=block"));
   const std::string bf16 = ir::PrintProgram(Build("gemm m=128 n=128 k=128", "tile=128x64x64", target_));
-  EXPECT_EQ(bf16.find("sums."), std::string::npos);
+  EXPECT_EQ(bf16.find("promoted."), std::string::npos);
 }
 
 TEST_P(CompileOnTarget, MultipliesTheTypesOfTheProblem) {
@@ -140,18 +140,19 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_shared", "sm_90a", "gemm m=13 n=264 k=512 beta=1 bias=n", "tile=16x128 rows=n split_k=4 stages=4 math=2"},
       {"gemm_gated", "sm_90a", "gemm m=13 n=512 k=256 epilogue=bias_n+swiglu:halves+residual",
        "tile=16x128 rows=n math=2"},
-      {"gemm_totals", "sm_100a", "gemm m=256 n=256 k=256 numerics=deterministic epilogue=sum_m+sum_n",
+      {"gemm_reductions", "sm_100a", "gemm m=256 n=256 k=256 numerics=deterministic epilogue=sum_m+sum_n",
        "tile=128x128 stages=4"},
       {"gemm_cluster", "sm_90a", "gemm m=256 n=256 k=256", "tile=128x128 stages=4 cluster=2x2"},
-      {"gemm_turns", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x64 stages=4 math=2 consumers=pingpong"},
+      {"gemm_pingpong", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x64 stages=4 math=2 consumers=pingpong"},
       {"gemm_panels", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x176 stages=4 consumers=pingpong"},
       {"gemm_sharers", "sm_90a", "gemm m=256 n=2048 k=256", "tile=64x128 stages=4 rows=n"},
-      {"gemm_kept", "sm_90a", "gemm m=2048 n=64 k=256", "tile=128x64 stages=4 math=2 b_keep=4"},
-      {"gemm_kept_columns", "sm_90a", "gemm m=2048 n=256 k=256", "tile=128x64 stages=4 raster=1 b_keep=4 b_load=copy"},
+      {"gemm_resident", "sm_90a", "gemm m=2048 n=64 k=256", "tile=128x64 stages=4 math=2 b_keep=4"},
+      {"gemm_resident_columns", "sm_90a", "gemm m=2048 n=256 k=256",
+       "tile=128x64 stages=4 raster=1 b_keep=4 b_load=copy"},
       {"gemm_words", "sm_90a", "gemm m=256 n=255 k=256 b_major=k", "tile=128x64 stages=4 d_store=rows"},
       {"gemm_pair", "sm_100a", "gemm m=512 n=256 k=256", "tile=128x256 stages=4 cluster=4x1 ctas=2 scheduler=clc"},
       {"gemm_e4m3", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 b=e5m2 d=e4m3 scale=tensor", "tile=128x128x128 stages=5"},
-      {"gemm_sums", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3", "tile=64x128x128 stages=5"},
+      {"gemm_promoted", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3", "tile=64x128x128 stages=5"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},

@@ -85,7 +85,7 @@ TEST_F(PtxasTest, ARefusedPtxSaysWhereAndWhy) {
   EXPECT_EQ(result.error().message.find("laneshift-"), std::string::npos) << "a temporary path helps nobody";
 }
 
-TEST_F(PtxasTest, LeavesNoFilesBehind) {
+TEST_F(PtxasTest, LeavesNoFiles) {
   std::string pattern = std::filesystem::temp_directory_path() / "laneshift-tmpdir-XXXXXX";
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   const char* before = std::getenv("TMPDIR");

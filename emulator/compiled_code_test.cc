@@ -183,22 +183,22 @@ TEST_P(CompiledCode, OverwritesWhatItHasLoaded) {
 }
 
 // Pipelines of single floats: the next stage is being loaded into the neighbouring bytes.
-TEST_P(CompiledCode, ReadsBesideAPendingCopy) {
+TEST_P(CompiledCode, ReadsDuringAPendingCopy) {
   const auto body = [](std::string_view read) {
     return "mov.u32 %r3, buffer;\n@%p1 st.shared.b32 [%r3], 5;\n"
            "@%p1 cp.async.ca.shared.global [%r3+4], [%rd1], 4;\n@%p1 ld.shared.b32 %r10, [" +
            std::string(read) + "];\ncp.async.wait_all;\n@%p1 st.global.b32 [%rd3], %r10;\n";
   };
-  const Outcome beside = RunBody(body("%r3"), 32, GetParam());
-  EXPECT_TRUE(beside.report.Clean()) << beside.report.Print();
-  EXPECT_EQ(beside.out[0], 5u);
+  const Outcome concurrent = RunBody(body("%r3"), 32, GetParam());
+  EXPECT_TRUE(concurrent.report.Clean()) << concurrent.report.Print();
+  EXPECT_EQ(concurrent.out[0], 5u);
   const Outcome same = RunBody(body("%r3+4"), 32, GetParam());
   ASSERT_FALSE(same.report.hazards.empty());
   EXPECT_EQ(same.report.hazards[0].kind, HazardKind::kPendingSharedRead) << same.report.Print();
 }
 
 // The same, long after both have completed: only other threads saw the neighbour's completion.
-TEST_P(CompiledCode, ReadsBesideACopyThatOthersWaitedFor) {
+TEST_P(CompiledCode, ReadsDuringACopyThatOthersWaitedFor) {
   const auto body = [](std::string_view read) {
     return "mov.u32 %r3, buffer; add.u32 %r4, %r3, 64;\n"
            "@%p1 mbarrier.init.shared.b64 [%r4], 1; @%p1 mbarrier.init.shared.b64 [%r4+8], 1; bar.sync 0;\n"
@@ -211,8 +211,8 @@ TEST_P(CompiledCode, ReadsBesideACopyThatOthersWaitedFor) {
            "ld.shared.b32 %r10, [" +
            std::string(read) + "]; st.global.b32 [%rd3], %r10;\nEND:\n";
   };
-  const Outcome beside = RunBody(body("%r3"), 96, GetParam());
-  EXPECT_TRUE(beside.report.Clean()) << beside.report.Print();
+  const Outcome concurrent = RunBody(body("%r3"), 96, GetParam());
+  EXPECT_TRUE(concurrent.report.Clean()) << concurrent.report.Print();
   const Outcome same = RunBody(body("%r3+4"), 96, GetParam());
   ASSERT_FALSE(same.report.hazards.empty());
   const HazardKind kind = same.report.hazards[0].kind;

@@ -39,11 +39,11 @@ Ran RunChain(const std::string& text, Completion completion, bool programmatic, 
   attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
   attribute.value.programmatic_stream_serialization = 1;
   device::CuStream stream = nullptr;
-  const device::CuLaunchConfig alone{4, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
-  const device::CuLaunchConfig beside{4, 1, 1, 32, 1, 1, 0, stream, &attribute, programmatic ? 1u : 0u};
-  EXPECT_EQ(device.api.LaunchKernelEx(&alone, first, parameters, nullptr), device::kCuSuccess);
+  const device::CuLaunchConfig serial{4, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
+  const device::CuLaunchConfig overlapping{4, 1, 1, 32, 1, 1, 0, stream, &attribute, programmatic ? 1u : 0u};
+  EXPECT_EQ(device.api.LaunchKernelEx(&serial, first, parameters, nullptr), device::kCuSuccess);
   for (int i = 0; i < times; ++i)
-    EXPECT_EQ(device.api.LaunchKernelEx(&beside, second, parameters, nullptr), device::kCuSuccess);
+    EXPECT_EQ(device.api.LaunchKernelEx(&overlapping, second, parameters, nullptr), device::kCuSuccess);
   Ran ran;
   ran.seen = device.Download<uint32_t>(data, 17)[16];
   ran.report = TakeReport();
@@ -136,11 +136,11 @@ TEST(DependentLaunch, IsCaptured) {
   device::CuLaunchAttribute attribute{};
   attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
   attribute.value.programmatic_stream_serialization = 1;
-  const device::CuLaunchConfig alone{1, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
-  const device::CuLaunchConfig beside{1, 1, 1, 32, 1, 1, 0, stream, &attribute, 1};
+  const device::CuLaunchConfig serial{1, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
+  const device::CuLaunchConfig overlapping{1, 1, 1, 32, 1, 1, 0, stream, &attribute, 1};
   ASSERT_EQ(device.api.StreamBeginCapture(stream, device::kCuCaptureGlobal), device::kCuSuccess);
-  EXPECT_EQ(device.api.LaunchKernelEx(&alone, first, parameters, nullptr), device::kCuSuccess);
-  EXPECT_EQ(device.api.LaunchKernelEx(&beside, second, parameters, nullptr), device::kCuSuccess);
+  EXPECT_EQ(device.api.LaunchKernelEx(&serial, first, parameters, nullptr), device::kCuSuccess);
+  EXPECT_EQ(device.api.LaunchKernelEx(&overlapping, second, parameters, nullptr), device::kCuSuccess);
   device::CuGraph graph = nullptr;
   ASSERT_EQ(device.api.StreamEndCapture(stream, &graph), device::kCuSuccess);
   device::CuGraphExec exec = nullptr;
@@ -174,11 +174,11 @@ GraphRan RunGraph(const driver::CuGraphEdge* edge, bool third = false) {
   node.kernel = {first, 1, 1, 1, 32, 1, 1, 0, parameters, nullptr, nullptr, nullptr};
   driver::CuGraphNode nodes[2] = {}, last = nullptr;
   EXPECT_EQ(driver::GraphAddNode(&nodes[0], graph, nullptr, nullptr, 0, &node), device::kCuSuccess);
-  const driver::CuGraphEdge beside{1, 0, 1, {}}, whole{0, 0, 0, {}}, given = edge == nullptr ? whole : *edge;
+  const driver::CuGraphEdge overlapping{1, 0, 1, {}}, whole{0, 0, 0, {}}, given = edge == nullptr ? whole : *edge;
   const driver::CuGraphEdge edges[2] = {third ? whole : given, given};
   if (third) {
     node.kernel.parameters = others;
-    EXPECT_EQ(driver::GraphAddNode(&nodes[1], graph, nodes, &beside, 1, &node), device::kCuSuccess);
+    EXPECT_EQ(driver::GraphAddNode(&nodes[1], graph, nodes, &overlapping, 1, &node), device::kCuSuccess);
   }
   node.kernel.function = second;
   node.kernel.parameters = parameters;
@@ -240,10 +240,10 @@ TEST(DependentLaunch, IsPartOfALivelock) {
   device::CuLaunchAttribute attribute{};
   attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
   attribute.value.programmatic_stream_serialization = 1;
-  const device::CuLaunchConfig alone{1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, 0};
-  const device::CuLaunchConfig beside{1, 1, 1, 32, 1, 1, 0, nullptr, &attribute, 1};
-  EXPECT_EQ(device.api.LaunchKernelEx(&alone, first, parameters, nullptr), device::kCuSuccess);
-  EXPECT_EQ(device.api.LaunchKernelEx(&beside, second, parameters, nullptr), device::kCuSuccess);
+  const device::CuLaunchConfig serial{1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, 0};
+  const device::CuLaunchConfig overlapping{1, 1, 1, 32, 1, 1, 0, nullptr, &attribute, 1};
+  EXPECT_EQ(device.api.LaunchKernelEx(&serial, first, parameters, nullptr), device::kCuSuccess);
+  EXPECT_EQ(device.api.LaunchKernelEx(&overlapping, second, parameters, nullptr), device::kCuSuccess);
   EXPECT_EQ(device.api.CtxSynchronize(), device::kCuErrorLaunchTimeout);
   const Report report = TakeReport();
   ASSERT_EQ(report.faults.size(), 1u);

@@ -82,8 +82,8 @@ Binding MapOf(Operand operand) {
 
 Binding EpilogueBase(int operand) { return Numbered(BindingFamily::kBaseE, operand); }
 Binding EpilogueNumber(int number) { return Numbered(BindingFamily::kNumberE, number); }
-Binding BaseOfLines(int total) { return Numbered(BindingFamily::kBaseT, total); }
-Binding LengthOfLines(int total) { return Numbered(BindingFamily::kLengthT, total); }
-Binding CountOfLines(int total) { return Numbered(BindingFamily::kLinesT, total); }
+Binding BaseOfPartialRows(int reduction) { return Numbered(BindingFamily::kBasePartialRows, reduction); }
+Binding LengthOfPartialRows(int reduction) { return Numbered(BindingFamily::kLengthPartialRows, reduction); }
+Binding CountOfPartialRows(int reduction) { return Numbered(BindingFamily::kCountPartialRows, reduction); }
 
 }  // namespace laneshift::ir

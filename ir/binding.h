@@ -21,42 +21,42 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
 // FAMILY(Name, text, kind, members): `members` has one letter for each binding of the family, which is the last letter
 // of the binding's text: operands a to d, dimensions from width to depth, numbers. A space means that no binding has
 // this index. "": the family has one binding, whose text is the family's.
-#define LS_BINDING_FAMILIES(FAMILY)                  \
-  FAMILY(Map, "map_", kTensorMap, "ab d")            \
-  FAMILY(MapEdge, "map_edge", kTensorMap, "")        \
-  FAMILY(MapDRest, "map_d_rest", kTensorMap, "")     \
-  FAMILY(MapScale, "map_scale_", kTensorMap, "ab")   \
-  FAMILY(Base, "base_", kPointer, "abcd")            \
-  FAMILY(BaseBias, "base_bias", kPointer, "")        \
-  FAMILY(BaseScale, "base_scale_", kPointer, "ab d") \
-  FAMILY(Workspace, "workspace", kPointer, "")       \
-  FAMILY(Pitch, "pitch_", kInt64, "abcd")            \
-  FAMILY(Stride, "stride_", kInt64, "abcd")          \
-  FAMILY(Row, "row_", kInt64, "abcd")                \
-  FAMILY(Plane, "plane_", kInt64, "abcd")            \
-  FAMILY(M, "m", kInt32, "")                         \
-  FAMILY(N, "n", kInt32, "")                         \
-  FAMILY(K, "k", kInt32, "")                         \
-  FAMILY(Batch, "batch", kInt32, "")                 \
-  FAMILY(Columns, "columns", kInt32, "")             \
-  FAMILY(Channels, "channels", kInt32, "")           \
-  FAMILY(Filters, "filters", kInt32, "")             \
-  FAMILY(WalkQ, "walk_q", kInt32, "")                \
-  FAMILY(Out, "out_", kInt32, "qpo")                 \
-  FAMILY(In, "in_", kInt32, "whd")                   \
-  FAMILY(Taps, "taps_", kInt32, "srt")               \
-  FAMILY(Step, "step_", kInt32, "whd")               \
-  FAMILY(Pad, "pad_", kInt32, "whd")                 \
-  FAMILY(Spread, "spread_", kInt32, "whd")           \
-  FAMILY(Alpha, "alpha", kFloat, "")                 \
-  FAMILY(Beta, "beta", kFloat, "")                   \
-  /* operands and numbers of the epilogue */         \
-  FAMILY(BaseE, "base_e", kPointer, "01234567")      \
-  FAMILY(NumberE, "number_e", kFloat, "01234567")    \
-  /* sums that a kernel adds up in a fixed order */  \
-  FAMILY(BaseT, "base_t", kPointer, "01234567")      \
-  FAMILY(LengthT, "length_t", kInt32, "01234567")    \
-  FAMILY(LinesT, "lines_t", kInt32, "01234567")
+#define LS_BINDING_FAMILIES(FAMILY)                                    \
+  FAMILY(Map, "map_", kTensorMap, "ab d")                              \
+  FAMILY(MapEdge, "map_edge", kTensorMap, "")                          \
+  FAMILY(MapDRest, "map_d_rest", kTensorMap, "")                       \
+  FAMILY(MapScale, "map_scale_", kTensorMap, "ab")                     \
+  FAMILY(Base, "base_", kPointer, "abcd")                              \
+  FAMILY(BaseBias, "base_bias", kPointer, "")                          \
+  FAMILY(BaseScale, "base_scale_", kPointer, "ab d")                   \
+  FAMILY(Workspace, "workspace", kPointer, "")                         \
+  FAMILY(Pitch, "pitch_", kInt64, "abcd")                              \
+  FAMILY(Stride, "stride_", kInt64, "abcd")                            \
+  FAMILY(Row, "row_", kInt64, "abcd")                                  \
+  FAMILY(Plane, "plane_", kInt64, "abcd")                              \
+  FAMILY(M, "m", kInt32, "")                                           \
+  FAMILY(N, "n", kInt32, "")                                           \
+  FAMILY(K, "k", kInt32, "")                                           \
+  FAMILY(Batch, "batch", kInt32, "")                                   \
+  FAMILY(Columns, "columns", kInt32, "")                               \
+  FAMILY(Channels, "channels", kInt32, "")                             \
+  FAMILY(Filters, "filters", kInt32, "")                               \
+  FAMILY(PaddedQ, "padded_q", kInt32, "")                              \
+  FAMILY(Out, "out_", kInt32, "qpo")                                   \
+  FAMILY(In, "in_", kInt32, "whd")                                     \
+  FAMILY(Taps, "taps_", kInt32, "srt")                                 \
+  FAMILY(ConvStride, "conv_stride_", kInt32, "whd")                    \
+  FAMILY(Pad, "pad_", kInt32, "whd")                                   \
+  FAMILY(Dilation, "dilation_", kInt32, "whd")                         \
+  FAMILY(Alpha, "alpha", kFloat, "")                                   \
+  FAMILY(Beta, "beta", kFloat, "")                                     \
+  /* operands and numbers of the epilogue */                           \
+  FAMILY(BaseE, "base_e", kPointer, "01234567")                        \
+  FAMILY(NumberE, "number_e", kFloat, "01234567")                      \
+  /* sums that a kernel adds up in a fixed order */                    \
+  FAMILY(BasePartialRows, "base_partial_rows", kPointer, "01234567")   \
+  FAMILY(LengthPartialRows, "length_partial_rows", kInt32, "01234567") \
+  FAMILY(CountPartialRows, "count_partial_rows", kInt32, "01234567")
 
 enum class BindingFamily : uint8_t {
 #define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
@@ -80,10 +80,10 @@ enum class BindingFamily : uint8_t {
   LS_OPERAND_BINDINGS(BINDING, Pitch) LS_OPERAND_BINDINGS(BINDING, Stride) \
   LS_OPERAND_BINDINGS(BINDING, Row) LS_OPERAND_BINDINGS(BINDING, Plane) \
   BINDING(M, M, 0) BINDING(N, N, 0) BINDING(K, K, 0) BINDING(Batch, Batch, 0) BINDING(Columns, Columns, 0) \
-  BINDING(Channels, Channels, 0) BINDING(Filters, Filters, 0) BINDING(WalkQ, WalkQ, 0) \
+  BINDING(Channels, Channels, 0) BINDING(Filters, Filters, 0) BINDING(PaddedQ, PaddedQ, 0) \
   BINDING(OutQ, Out, 0) BINDING(OutP, Out, 1) BINDING(OutO, Out, 2) LS_SPATIAL_BINDINGS(BINDING, In) \
-  BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, Step) \
-  LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Spread) \
+  BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
+  LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0)
 // clang-format on
 
@@ -143,29 +143,29 @@ Binding EpilogueBase(int operand);
 Binding EpilogueNumber(int number);
 
 // Of reductions in a fixed order: where their partial rows are, how long these are, and how many.
-Binding BaseOfLines(int total);
-Binding LengthOfLines(int total);
-Binding CountOfLines(int total);
+Binding BaseOfPartialRows(int reduction);
+Binding LengthOfPartialRows(int reduction);
+Binding CountOfPartialRows(int reduction);
 
 // What a kernel knows of one spatial dimension of a convolution; in kSpatialBindings width, height, depth.
 struct SpatialBindings {
-  Binding extent;             // of x
-  Binding outputs;            // positions of the implicit-GEMM index
-  Binding taps;               // of the filter
-  Binding step, pad, spread;  // stride, padding before the first pixel, dilation
+  Binding extent;                 // of x
+  Binding outputs;                // positions of the implicit-GEMM index
+  Binding taps;                   // of the filter
+  Binding stride, pad, dilation;  // stride, padding before the first pixel, dilation
 };
 inline constexpr SpatialBindings kSpatialBindings[] = {
-    {Binding::kInW, Binding::kWalkQ, Binding::kTapsS, Binding::kStepW, Binding::kPadW, Binding::kSpreadW},
-    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kStepH, Binding::kPadH, Binding::kSpreadH},
-    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kStepD, Binding::kPadD, Binding::kSpreadD},
+    {Binding::kInW, Binding::kPaddedQ, Binding::kTapsS, Binding::kConvStrideW, Binding::kPadW, Binding::kDilationW},
+    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kConvStrideH, Binding::kPadH, Binding::kDilationH},
+    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kConvStrideD, Binding::kPadD, Binding::kDilationD},
 };
 
 // The bindings of the row and plane strides of an operand of a convolution. The pixels of an activation are PitchOf
 // apart and its images StrideOf; the filters of B are PitchOf apart and its taps StrideOf.
-struct WalkBindings {
+struct PixelPitches {
   Binding row, plane;
 };
-constexpr WalkBindings WalkOf(Operand operand) {
+constexpr PixelPitches PixelPitchesOf(Operand operand) {
   return {OfOperand(BindingFamily::kRow, operand), OfOperand(BindingFamily::kPlane, operand)};
 }
 

@@ -17,10 +17,10 @@ class Builder {
   // REQUIRES: `program` outlives the builder; operations go to `body`.
   Builder(Program& program, std::vector<Op>& body) : program_(program), body_(&body) {}
 
-#define OP(Name, mnemonic, operand_types, result, stages, body_arguments, category, crew, roles, needs, check, \
-           Attributes, summary)                                                                                \
-  ValueId Name(std::vector<ValueId> operands = {}, Attributes attrs = {}) {                                    \
-    return Append(OpKind::k##Name, std::move(operands), attrs);                                                \
+#define OP(Name, mnemonic, operand_types, result, stages, body_arguments, category, executor, roles, needs, check, \
+           Attributes, summary)                                                                                    \
+  ValueId Name(std::vector<ValueId> operands = {}, Attributes attrs = {}) {                                        \
+    return Append(OpKind::k##Name, std::move(operands), attrs);                                                    \
   }
 #include "ir/ops.def"
 

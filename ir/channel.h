@@ -12,8 +12,8 @@
 
 namespace laneshift::ir {
 
-constexpr int kBarrierBytes = 8;  // of one mbarrier
-constexpr int kGrantBytes = 16;   // of a response of cluster launch control
+constexpr int kBarrierBytes = 8;       // of one mbarrier
+constexpr int kClcResponseBytes = 16;  // of a response of cluster launch control
 
 // An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of a channel of CLC
 // responses holds one response; a slot of an order channel is empty.
@@ -26,7 +26,7 @@ struct TileSlot {
 
 inline constexpr size_t kMostTilesOfSlot = 16;  // of a shared channel
 
-enum class Space : uint8_t { kShared, kTensor, kGrants, kTurns };
+enum class Space : uint8_t { kShared, kTensor, kClcResponses, kOrder };
 
 struct Channel {
   std::string name{};
@@ -34,15 +34,15 @@ struct Channel {
   int stages = 1;
   std::vector<TileSlot> tiles{};              // of a shared channel
   int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
-  bool own = false;                           // a ring that only one role uses, by reserve and retire
-  bool stays = false;                         // resident: each slot is filled once and remains full
+  bool is_private = false;                    // a ring that only one role uses, by reserve and retire
+  bool resident = false;                      // resident: each slot is filled once and remains full
   int tmem_column = -1;                       // assigned: first column of stage 0
-  int grant_offset = -1;                      // assigned, of CLC responses: byte offset of stage 0 in shared memory
+  int response_offset = -1;                   // assigned, of CLC responses: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
   int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless resident, 8 bytes each
 
   int StageBytes() const;  // distance of two stages in shared memory
-  int Barriers() const { return stays ? stages : 2 * stages; }
+  int Barriers() const { return resident ? stages : 2 * stages; }
   bool operator==(const Channel&) const = default;
 };
 

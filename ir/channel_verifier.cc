@@ -8,20 +8,22 @@ namespace laneshift::ir {
 
 using base::Cat;
 
-Status RoleVerifier::CheckTurns() const {
-  for (size_t turn = 0; turn < turns_.size(); ++turn) {
-    if (turns_[turn].size() != 1)
-      return Broken(14, Cat(turns_[turn].size(), " roles have ping-pong index ", turn, " of ", turns_.size()));
-    if (turns_[turn][0]->kind != turns_[0][0]->kind || turns_[turn][0]->warps != turns_[0][0]->warps)
-      return Broken(
-          14, Cat("roles ", turns_[0][0]->name, " and ", turns_[turn][0]->name, " alternate (ping-pong) and differ"));
+Status RoleVerifier::CheckPingpong() const {
+  for (size_t index = 0; index < pingpong_roles_.size(); ++index) {
+    if (pingpong_roles_[index].size() != 1)
+      return Broken(14, Cat(pingpong_roles_[index].size(), " roles have ping-pong index ", index, " of ",
+                            pingpong_roles_.size()));
+    if (pingpong_roles_[index][0]->kind != pingpong_roles_[0][0]->kind ||
+        pingpong_roles_[index][0]->warps != pingpong_roles_[0][0]->warps)
+      return Broken(14, Cat("roles ", pingpong_roles_[0][0]->name, " and ", pingpong_roles_[index][0]->name,
+                            " alternate (ping-pong) and differ"));
   }
   return Ok();
 }
 
-bool RoleVerifier::HoldsTurn() const {
+bool RoleVerifier::HoldsOrderSlot() const {
   for (size_t i = 0; i < uses_.size(); ++i) {
-    if (program_.channels[i].space == Space::kTurns && uses_[i].open > 0) return true;
+    if (program_.channels[i].space == Space::kOrder && uses_[i].open > 0) return true;
   }
   return false;
 }
@@ -30,32 +32,32 @@ Status RoleVerifier::CheckWork(const Op& op) {
   work_ = op.As<WorkAttrs>();
   if (work_.raster < 1) return Broken(8, "raster is not positive");
   if (work_.slices < 1) return Broken(8, "slices is not positive");
-  if (work_.turns < 1 || !InRange(work_.turn, 0, work_.turns))
-    return Broken(8, Cat("turn ", work_.turn, " of ", work_.turns));
-  const bool cuts = work_.slices > 1, taken = work_.source == WorkSource::kLaunchControl;
+  if (work_.pingpong_roles < 1 || !InRange(work_.pingpong_index, 0, work_.pingpong_roles))
+    return Broken(8, Cat("pingpong_index=", work_.pingpong_index, " of ", work_.pingpong_roles));
+  const bool cuts = work_.slices > 1, dynamic = work_.source == WorkSource::kLaunchControl;
   if (op.operands.size() != kWorkTileOperands + (cuts ? 1 : 0))
     return Broken(7, "it has the operand blocks of K if and only if tiles are cut into slices");
-  if (cuts && taken) return Broken(8, "tiles can be cut into slices only in a static order of work");
-  if (work_.turns > 1) {
-    if (taken || cuts) return Broken(14, "ping-pong roles need whole tiles in a static order");
-    turns_.resize(std::max(turns_.size(), static_cast<size_t>(work_.turns)));
-    turns_[static_cast<size_t>(work_.turn)].push_back(role_);
+  if (cuts && dynamic) return Broken(8, "tiles can be cut into slices only in a static order of work");
+  if (work_.pingpong_roles > 1) {
+    if (dynamic || cuts) return Broken(14, "ping-pong roles need whole tiles in a static order");
+    pingpong_roles_.resize(std::max(pingpong_roles_.size(), static_cast<size_t>(work_.pingpong_roles)));
+    pingpong_roles_[static_cast<size_t>(work_.pingpong_index)].push_back(role_);
   }
   const auto ends =
       std::count_if(op.body.begin(), op.body.end(), [](const Op& inner) { return inner.kind == OpKind::kWorkNext; });
-  if (taken != program_.TakesOver())
+  if (dynamic != program_.StealsWork())
     return Broken(10, "work comes from launch control if and only if there is a channel of CLC responses");
-  if (ends != (taken ? 1 : 0)) return Broken(10, Cat("one iteration of it has ", ends, " work.next, not ", taken));
+  if (ends != (dynamic ? 1 : 0)) return Broken(10, Cat("one iteration of it has ", ends, " work.next, not ", dynamic));
   return Ok();
 }
 
-Status RoleVerifier::CheckGrant(const Op& op) {
+Status RoleVerifier::CheckClcResponse(const Op& op) {
   const ValueId slot = op.operands[0];
-  if (ChannelOfSlot(slot).space != Space::kGrants) return Broken(8, "its slot holds no CLC response");
+  if (ChannelOfSlot(slot).space != Space::kClcResponses) return Broken(8, "its slot holds no CLC response");
   const bool asks = op.kind == OpKind::kWorkRequest;
   if (values_[slot].slot == (asks ? SlotState::kTaken : SlotState::kPut))
     return Broken(11, Cat("slot %", slot, asks ? " was taken" : " was put"));
-  if (asks) values_[slot].tma_bytes += kGrantBytes;
+  if (asks) values_[slot].tma_bytes += kClcResponseBytes;
   return Ok();
 }
 
@@ -77,14 +79,14 @@ Status RoleVerifier::CheckSend(const Op& op) { return Close(op, SlotState::kPut)
 Status RoleVerifier::CheckRelease(const Op& op) { return Close(op, SlotState::kTaken); }
 
 Status RoleVerifier::CheckReserve(const Op& op) {
-  if (!program_.channels[static_cast<size_t>(ChannelOf(op))].own)
+  if (!program_.channels[static_cast<size_t>(ChannelOf(op))].is_private)
     return Broken(10, "it reserves a slot of a channel that other roles use, too");
   return Open(op, SlotState::kPut);
 }
 
 Status RoleVerifier::CheckPass(const Op& op) {
   uses_[static_cast<size_t>(ChannelOf(op))].passes = true;
-  return work_.turns > 1 ? Ok() : Broken(14, "it passes slots and is not a ping-pong role");
+  return work_.pingpong_roles > 1 ? Ok() : Broken(14, "it passes slots and is not a ping-pong role");
 }
 
 Status RoleVerifier::CheckAdvance(const Op& op) {
@@ -113,15 +115,16 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
   const auto& attrs = op.As<BarrierAttrs>();
   const bool waits = op.kind == OpKind::kBarrierWait;
   if (attrs.inverted && !waits) return Broken(8, "only a wait can be inverted");
-  if (waits && attrs.to != Reach::kOwn) return Broken(8, "a CTA can wait only at its own barriers");
-  LS_TRY(CheckReach(attrs.to));
+  if (waits && attrs.to != MulticastScope::kOwn) return Broken(8, "a CTA can wait only at its own barriers");
+  LS_TRY(CheckMulticastScope(attrs.to));
   if (!waits) {
     const bool one = role_->elected || op.kind == OpKind::kMmaCommit;
     const int threads = one ? 1 : attrs.by == Unit::kWarp ? role_->warps : 32 * role_->warps;
     const bool lanes = !role_->elected && attrs.by == Unit::kWarp;
-    if (attrs.to != Reach::kOwn && op.kind == OpKind::kBarrierArrive && !lanes && !(one && attrs.to == Reach::kAll))
+    if (attrs.to != MulticastScope::kOwn && op.kind == OpKind::kBarrierArrive && !lanes &&
+        !(one && attrs.to == MulticastScope::kAll))
       return Broken(8, "an arrival at other CTAs is made by the lanes of a warp, one for each CTA");
-    const bool leaders = role_->leader && (attrs.to == Reach::kAll || attrs.to == Reach::kLeader);
+    const bool leaders = role_->leader && (attrs.to == MulticastScope::kAll || attrs.to == MulticastScope::kLeader);
     const int ctas = leaders ? program_.ctas : 1;
     return Arrive(op.operands[0], attrs.side, threads * program_.Arrivals(attrs.to) / ctas);
   }
@@ -135,13 +138,13 @@ Status RoleVerifier::Open(const Op& op, SlotState state) {
   Use& use = uses_[channel];
   (state == SlotState::kPut ? use.produces : use.consumes) = true;
   values_[op.result].slot = state;
-  if (program_.channels[channel].stays && state == SlotState::kTaken)
+  if (program_.channels[channel].resident && state == SlotState::kTaken)
     return Broken(15, Cat("it takes from channel ", program_.channels[channel].name, ", which is resident"));
   LS_TRY(CheckFilledOnce(op));
-  const bool turn = program_.channels[channel].space == Space::kTurns;
-  if (work_.turns > 1 && state == SlotState::kTaken && !turn) {
-    use.in_turn = true;
-    if (!HoldsTurn())
+  const bool order = program_.channels[channel].space == Space::kOrder;
+  if (work_.pingpong_roles > 1 && state == SlotState::kTaken && !order) {
+    use.in_pingpong = true;
+    if (!HoldsOrderSlot())
       return Broken(14,
                     Cat("it takes from channel ", program_.channels[channel].name, " outside of its ping-pong order"));
   }
@@ -171,19 +174,19 @@ Status RoleVerifier::Close(const Op& op, SlotState expected) {
 // Resident slots are filled before the loop over tiles.
 Status RoleVerifier::CheckFilledOnce(const Op& op) const {
   const Channel& channel = program_.channels[static_cast<size_t>(ChannelOf(op))];
-  if (!channel.stays || !in_work_) return Ok();
+  if (!channel.resident || !in_work_) return Ok();
   return Broken(15, Cat("it fills the slots of channel ", channel.name, ", which is resident, for each tile"));
 }
 
-Status RoleVerifier::CheckStaying(const Op& op) {
+Status RoleVerifier::CheckResident(const Op& op) {
   const auto channel = static_cast<size_t>(ChannelOf(op));
   const std::string& name = program_.channels[channel].name;
-  if (!program_.channels[channel].stays) return Broken(15, Cat("channel ", name, " is not resident"));
+  if (!program_.channels[channel].resident) return Broken(15, Cat("channel ", name, " is not resident"));
   if (op.kind == OpKind::kAwait) {
     uses_[channel].consumes = true;
     return CheckFilledOnce(op);
   }
-  values_[op.result].slot = SlotState::kKept;
+  values_[op.result].slot = SlotState::kResident;
   return uses_[channel].consumes ? Ok() : Broken(15, Cat("it has not awaited channel ", name));
 }
 

@@ -46,9 +46,9 @@ std::array<Level, 4> LevelsOf(const ConvTensor& tensor) {
            {&ConvPitches::image, tensor.outer}}};
 }
 
-Status CheckReaches(const ConvProblem& p, const ConvTensor& tensor) {
+Status CheckFootprints(const ConvProblem& p, const ConvTensor& tensor) {
   for (const Level& level : LevelsOf(tensor))
-    LS_TRY(CheckReach(PitchKey(tensor.pitches, level.distance), level.count, p.*tensor.pitches.*level.distance));
+    LS_TRY(CheckFootprint(PitchKey(tensor.pitches, level.distance), level.count, p.*tensor.pitches.*level.distance));
   return Ok();
 }
 
@@ -177,7 +177,7 @@ Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(CheckHalves(conv.epilogue, conv.beta, conv.scale));
   for (const ConvTensor& tensor : ConvTensors(conv)) {
     conv.*tensor.pitches = PackedPitches(tensor, conv.*tensor.pitches);
-    LS_TRY(CheckReaches(conv, tensor));
+    LS_TRY(CheckFootprints(conv, tensor));
     if (tensor.pitches == &ConvProblem::z_pitch && conv.beta == 0) continue;
     LS_TRY(CheckOverlaps(conv, tensor));
   }

@@ -59,11 +59,11 @@ constexpr Step kSteps[] = {
     {{"swiglu", StepAction::kGate, StepOperand::kNone, Function::kSilu},                                     "silu(v at 2 j) * (v at 2 j + 1): D has n / 2 columns; also swiglu:halves"},
     {{"geglu", StepAction::kGate, StepOperand::kNone, Function::kGelu},                                      "the same with gelu"},
     {{"geglu_tanh", StepAction::kGate, StepOperand::kNone, Function::kGeluTanh},                             "the same with gelu_tanh"},
-    {{"sum", StepAction::kSum, StepOperand::kRowTotal},                                                      "v, after it was added to one f32 for each row"},
-    {{"sum", StepAction::kSum, StepOperand::kColumnTotal},                                                   "v, after it was added to one f32 for each column"},
-    {{"amax", StepAction::kAmax, StepOperand::kRowTotal},                                                    "v; one f32 for each row becomes max(r, |v|)"},
-    {{"amax", StepAction::kAmax, StepOperand::kColumnTotal},                                                 "v; one f32 for each column becomes max(r, |v|)"},
-    {{"amax", StepAction::kAmax, StepOperand::kTotal},                                                       "v; one f32 becomes max(r, |v|)"},
+    {{"sum", StepAction::kSum, StepOperand::kRowReduction},                                                      "v, after it was added to one f32 for each row"},
+    {{"sum", StepAction::kSum, StepOperand::kColumnReduction},                                                   "v, after it was added to one f32 for each column"},
+    {{"amax", StepAction::kAmax, StepOperand::kRowReduction},                                                    "v; one f32 for each row becomes max(r, |v|)"},
+    {{"amax", StepAction::kAmax, StepOperand::kColumnReduction},                                                 "v; one f32 for each column becomes max(r, |v|)"},
+    {{"amax", StepAction::kAmax, StepOperand::kReduction},                                                       "v; one f32 becomes max(r, |v|)"},
     {{"function", StepAction::kCall, StepOperand::kNone},                                                    "the result of your own CUDA C++ function; FILE.cu:NAME:x gives it numbers"},
 };
 // clang-format on
@@ -71,9 +71,9 @@ static_assert(std::size(kSteps) == static_cast<size_t>(EpilogueKind::kFunction) 
 
 // The letter after the name; 0 for a step without an axis.
 char LetterOf(const StepInfo& step, AxisLetters letters) {
-  if (step.operand == StepOperand::kRowVector || step.operand == StepOperand::kRowTotal) return letters.row;
-  return step.operand == StepOperand::kColumnVector || step.operand == StepOperand::kColumnTotal ? letters.column
-                                                                                                 : '\0';
+  if (step.operand == StepOperand::kRowVector || step.operand == StepOperand::kRowReduction) return letters.row;
+  return step.operand == StepOperand::kColumnVector || step.operand == StepOperand::kColumnReduction ? letters.column
+                                                                                                     : '\0';
 }
 
 bool HasAxis(const StepInfo& step) { return LetterOf(step, {'m', 'n'}) != '\0'; }
@@ -220,32 +220,33 @@ std::vector<GrammarRow> EpilogueSteps() {
 
 const StepInfo& InfoOf(EpilogueKind kind) { return kSteps[static_cast<size_t>(kind)].info; }
 
-bool IsTotal(StepOperand operand) {
-  return operand == StepOperand::kRowTotal || operand == StepOperand::kColumnTotal || operand == StepOperand::kTotal;
+bool IsReduction(StepOperand operand) {
+  return operand == StepOperand::kRowReduction || operand == StepOperand::kColumnReduction ||
+         operand == StepOperand::kReduction;
 }
 
 bool IsMatrix(StepOperand operand) { return operand == StepOperand::kMatrix || operand == StepOperand::kOutput; }
 
-bool OrdersSums(const Epilogue& epilogue, Numerics numerics) {
+bool OrdersReductions(const Epilogue& epilogue, Numerics numerics) {
   return numerics != Numerics::kDefault && std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
            return InfoOf(step.kind).action == StepAction::kSum;
          });
 }
 
-bool JoinsPairs(const EpilogueStep& step) {
-  return InfoOf(step.kind).action == StepAction::kGate || (step.function && step.function->joins_pairs);
+bool IsGatedStep(const EpilogueStep& step) {
+  return InfoOf(step.kind).action == StepAction::kGate || (step.function && step.function->is_gated);
 }
 
 size_t GateOf(const Epilogue& epilogue) {
-  return static_cast<size_t>(std::find_if(epilogue.begin(), epilogue.end(), JoinsPairs) - epilogue.begin());
+  return static_cast<size_t>(std::find_if(epilogue.begin(), epilogue.end(), IsGatedStep) - epilogue.begin());
 }
 
-bool JoinsHalves(const Epilogue& epilogue) {
+bool HasSplitGateUp(const Epilogue& epilogue) {
   return IsGated(epilogue) && epilogue[GateOf(epilogue)].pairs == PairOrder::kHalves;
 }
 
 int64_t ColumnOfB(const Epilogue& epilogue, int64_t index, int64_t columns) {
-  return JoinsHalves(epilogue) ? index % 2 * (columns / 2) + index / 2 : index;
+  return HasSplitGateUp(epilogue) ? index % 2 * (columns / 2) + index / 2 : index;
 }
 
 std::string_view FunctionName(Function function) { return NameOf(function); }
@@ -292,7 +293,7 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
   const EpilogueStep& step = epilogue[i];
   const StepInfo& info = InfoOf(step.kind);
   const std::string name = PrintStep(step, letters);
-  if (IsTotal(info.operand) && step.operand_type && *step.operand_type != DataType::kF32) {
+  if (IsReduction(info.operand) && step.operand_type && *step.operand_type != DataType::kF32) {
     return InvalidProblem(Cat("epilogue: the operand of '", name, "' is always f32; leave the type out"));
   }
   if (step.operand_type && (!InfoOf(*step.operand_type).result || IsInteger(*step.operand_type))) {
@@ -311,10 +312,10 @@ Status CheckPlace(const Epilogue& epilogue, size_t i, DataType d, AxisLetters le
     return InvalidProblem(Cat("epilogue: a convolution has no blocks of rows; '", name, "' is for a gemm"));
   }
   const size_t gate = GateOf(epilogue);
-  if (JoinsPairs(step) && i != gate) {
+  if (IsGatedStep(step) && i != gate) {
     return InvalidProblem(Cat("epilogue: '", name, "' is the second gated step; use at most one"));
   }
-  if (info.operand == StepOperand::kBlocks && i < gate && JoinsHalves(epilogue)) {
+  if (info.operand == StepOperand::kBlocks && i < gate && HasSplitGateUp(epilogue)) {
     return InvalidProblem(Cat("epilogue: '", name, "' has scale factors of adjacent columns of B, and '",
                               PrintStep(epilogue[gate], letters), "' combines columns of two halves; write it after"));
   }
@@ -342,7 +343,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
     }
     LS_TRY(CheckPlace(epilogue, static_cast<size_t>(&step - epilogue.begin()), d, letters));
     if (info.operand == StepOperand::kNone || step.operand_type == AddendType(d)) step.operand_type.reset();
-    if (!JoinsPairs(step)) step.pairs = PairOrder::kInterleaved;
+    if (!IsGatedStep(step)) step.pairs = PairOrder::kInterleaved;
     if (info.action == StepAction::kCall) {
       LS_ASSIGN(step.function, CompleteFunction(step.function, d, letters));
     }
@@ -360,7 +361,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
                                 " forbids; use numerics=", NameOf(Numerics::kDeterministic),
                                 ", whose sums have the same bits in every run"));
     }
-    if (IsTotal(info.operand)) step.operand_type.reset();
+    if (IsReduction(info.operand)) step.operand_type.reset();
     operands += static_cast<int>(TensorsOf(step, d).size());
     numbers += static_cast<int>(NumbersOf(step).size());
   }
@@ -372,7 +373,7 @@ Result<Epilogue> CompleteEpilogue(Epilogue epilogue, DataType d, Numerics numeri
 }
 
 Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
-  if (!JoinsHalves(epilogue)) return Ok();
+  if (!HasSplitGateUp(epilogue)) return Ok();
   const std::string name = PrintStep(epilogue[GateOf(epilogue)], kGemmLetters);
   if (beta != 0)
     return InvalidProblem(Cat("epilogue: with '", name, "' C's columns would be in two halves; use beta=0"));
@@ -383,7 +384,7 @@ Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
 }
 
 DataType OperandTypeOf(const EpilogueStep& step, DataType d) {
-  return IsTotal(InfoOf(step.kind).operand) ? DataType::kF32 : step.operand_type.value_or(AddendType(d));
+  return IsReduction(InfoOf(step.kind).operand) ? DataType::kF32 : step.operand_type.value_or(AddendType(d));
 }
 
 std::vector<double> NumbersOf(const Epilogue& epilogue) {

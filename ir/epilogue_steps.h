@@ -16,15 +16,15 @@ namespace laneshift::ir {
 // What a step reads or writes in addition to v.
 enum class StepOperand : uint8_t {
   kNone,
-  kRowVector,     // one value for each row of D
-  kColumnVector,  // one for each column
-  kMatrix,        // one for each element
-  kOutput,        // the same, written
-  kBlocks,        // one for each block of kScaleRun x kScaleRun
-  kRowTotal,      // one for each row, into which v is reduced
-  kColumnTotal,   // one for each column
-  kTotal,         // one
-  kTable,         // an array that all elements share
+  kRowVector,        // one value for each row of D
+  kColumnVector,     // one for each column
+  kMatrix,           // one for each element
+  kOutput,           // the same, written
+  kBlocks,           // one for each block of kScaleRun x kScaleRun
+  kRowReduction,     // one for each row, into which v is reduced
+  kColumnReduction,  // one for each column
+  kReduction,        // one
+  kTable,            // an array that all elements share
 };
 
 // A function of one variable. `clamp` and `leaky_relu` have numbers.
@@ -69,20 +69,20 @@ struct StepInfo {
 const StepInfo& InfoOf(EpilogueKind kind);
 
 // Whether the operand is a reduction: of a row, a column or the whole matrix.
-bool IsTotal(StepOperand operand);
+bool IsReduction(StepOperand operand);
 // Whether the operand has the layout of D.
 bool IsMatrix(StepOperand operand);
 
 // Whether sums must have the same bits in every run, whatever order tiles finish in.
-bool OrdersSums(const Epilogue& epilogue, Numerics numerics);
+bool OrdersReductions(const Epilogue& epilogue, Numerics numerics);
 
 // Whether the step is a gated linear unit, which combines pairs of columns: a gated one, or a function of pairs.
-bool JoinsPairs(const EpilogueStep& step);
+bool IsGatedStep(const EpilogueStep& step);
 // The index of that step; the number of steps if there is none.
 size_t GateOf(const Epilogue& epilogue);
 inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
 // Whether gate and up projections are two halves of B's columns (split layout), not interleaved.
-bool JoinsHalves(const Epilogue& epilogue);
+bool HasSplitGateUp(const Epilogue& epilogue);
 // The column of B, of `columns`, that is the `index`-th where pairs are adjacent: the order of the tensor core.
 int64_t ColumnOfB(const Epilogue& epilogue, int64_t index, int64_t columns);
 

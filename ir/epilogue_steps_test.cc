@@ -86,7 +86,7 @@ TEST(Epilogue, RefusesWhatTheProblemForbids) {
   EXPECT_TRUE(ParseProblem("gemm m=8 n=8 k=8 numerics=deterministic epilogue=amax").has_value());
 }
 
-TEST(Epilogue, JoinsPairsOfColumns) {
+TEST(Epilogue, GatesPairsOfColumns) {
   const Problem problem =
       *ParseProblem("gemm m=300 n=600 k=8 epilogue=bias_n+swiglu+scale_n+scale_block+residual+amax");
   EXPECT_EQ(std::get<GemmProblem>(problem).ldd, 300);
@@ -98,20 +98,20 @@ TEST(Epilogue, JoinsPairsOfColumns) {
   EXPECT_EQ(tensors[2].tensor.Elements(), 3 * 3);
   EXPECT_EQ(tensors[3].tensor.Elements(), 300 * 300);
   EXPECT_EQ(tensors[4].tensor.Elements(), 1);
-  EXPECT_TRUE(tensors[4].total);
+  EXPECT_TRUE(tensors[4].reduction);
 }
 
-TEST(Epilogue, JoinsHalves) {
+TEST(Epilogue, HasSplitGateUp) {
   const std::string line = "gemm m=8 n=12 k=8 a=bf16 b=bf16 d=bf16 epilogue=bias_n+swiglu:halves+relu";
   const Problem problem = *ParseProblem(line);
   EXPECT_EQ(PrintProblem(problem), line);
   const Epilogue& epilogue = std::get<GemmProblem>(problem).epilogue;
-  EXPECT_TRUE(JoinsHalves(epilogue));
+  EXPECT_TRUE(HasSplitGateUp(epilogue));
   for (int64_t j = 0; j < 6; ++j) {
     EXPECT_EQ(ColumnOfB(epilogue, 2 * j, 12), j);
     EXPECT_EQ(ColumnOfB(epilogue, 2 * j + 1, 12), 6 + j);
   }
-  EXPECT_FALSE(JoinsHalves(std::get<GemmProblem>(*ParseProblem("gemm m=8 n=12 k=8 epilogue=swiglu")).epilogue));
+  EXPECT_FALSE(HasSplitGateUp(std::get<GemmProblem>(*ParseProblem("gemm m=8 n=12 k=8 epilogue=swiglu")).epilogue));
   const auto message = [](const char* text) {
     const auto refused = ParseProblem(text);
     EXPECT_FALSE(refused.has_value()) << text;
@@ -120,11 +120,12 @@ TEST(Epilogue, JoinsHalves) {
   EXPECT_NE(message("gemm m=8 n=8 k=8 epilogue=silu:halves").find("too many fields"), std::string::npos);
   EXPECT_NE(message("gemm m=8 n=8 k=8 beta=1 epilogue=swiglu:halves").find("use beta=0"), std::string::npos);
   EXPECT_NE(message("gemm m=8 n=8 k=8 epilogue=scale_block+swiglu:halves").find("write it after"), std::string::npos);
-  EXPECT_NE(message("gemm m=8 n=128 k=128 a=e4m3 scale=block epilogue=swiglu:halves").find("factors of different blocks"),
-            std::string::npos);
+  EXPECT_NE(
+      message("gemm m=8 n=128 k=128 a=e4m3 scale=block epilogue=swiglu:halves").find("factors of different blocks"),
+      std::string::npos);
 }
 
-TEST(Epilogue, FunctionsMayJoinPairs) {
+TEST(Epilogue, FunctionsMayGatePairs) {
   const std::string digest(32, 'a'), function = "Gate@" + digest + "/pair,element,number:1.5";
   const std::string gemm = "gemm m=8 n=12 k=8 a=bf16 b=bf16 d=bf16 epilogue=";
   for (const std::string& step : {function, function + ":halves"}) {
@@ -134,7 +135,7 @@ TEST(Epilogue, FunctionsMayJoinPairs) {
     EXPECT_EQ(PrintProblem(*problem), line);
     const Epilogue& epilogue = std::get<GemmProblem>(*problem).epilogue;
     EXPECT_EQ(GateOf(epilogue), 1u);
-    EXPECT_EQ(JoinsHalves(epilogue), step != function);
+    EXPECT_EQ(HasSplitGateUp(epilogue), step != function);
     EXPECT_EQ(EpilogueTensors(*problem)[0].tensor.Inner(), 12);
     EXPECT_EQ(EpilogueTensors(*problem)[1].tensor.Inner(), 6);
   }
@@ -150,7 +151,7 @@ TEST(Epilogue, FunctionsMayJoinPairs) {
             std::string::npos);
 }
 
-TEST(Epilogue, JoinsPairsOfFilters) {
+TEST(Epilogue, GatesPairsOfFilters) {
   const Problem problem = *ParseProblem("conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 epilogue=bias_k+swiglu+amax_k+aux");
   EXPECT_EQ(std::get<ConvProblem>(problem).y_pitch.pixel, 12);
   EXPECT_EQ(Stored(problem, OperandRole::kD).Inner(), 12);

@@ -26,8 +26,8 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   } else {
     first = op.As<AccRegistersAttrs>().column;
     width = op.As<AccRegistersAttrs>().columns;
-    if (!InRange(op.As<AccRegistersAttrs>().sums, 0, kRegisterAccumulators))
-      return Broken(12, Cat("a role has no accumulator ", op.As<AccRegistersAttrs>().sums));
+    if (!InRange(op.As<AccRegistersAttrs>().accumulator, 0, kRegisterAccumulators))
+      return Broken(12, Cat("a role has no accumulator ", op.As<AccRegistersAttrs>().accumulator));
   }
   if (first < 0 || width < 1 || width % 8 != 0 || int64_t{first} + width > columns) {
     return Broken(12, Cat("columns ", first, "+", width, " are not inside the ", columns, " of the accumulator"));
@@ -35,16 +35,17 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   return Ok();
 }
 
-Status RoleVerifier::CheckFactors(const Op& op) const {
-  if (!InRange(op.As<FactorsAttrs>().runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
+Status RoleVerifier::CheckScaleFactors(const Op& op) const {
+  if (!InRange(op.As<ScaleFactorsAttrs>().runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
   return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kM, Binding::kN, Binding::kK});
 }
 
 // The columns of the promoted accumulator that the fragment covers.
-Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
-  if (!sums_) return Broken(12, "it uses promoted sums that were not cleared before");
-  if (piece.kind != *sums_)
-    return Broken(12, Cat("the promoted sums have layout ", NameOf(*sums_), ", the fragment as ", NameOf(piece.kind)));
+Status RoleVerifier::CheckPromoted(int column, const FragmentLayout& piece) const {
+  if (!promoted_) return Broken(12, "it uses promoted sums that were not cleared before");
+  if (piece.kind != *promoted_)
+    return Broken(12,
+                  Cat("the promoted sums have layout ", NameOf(*promoted_), ", the fragment as ", NameOf(piece.kind)));
   const int columns = program_.Columns() * program_.Blocks(*role_);
   if (column >= 0 && piece.columns > 0 && column % 8 == 0 && piece.columns % 8 == 0 &&
       int64_t{column} + piece.columns <= columns)
@@ -56,12 +57,12 @@ Status RoleVerifier::CheckSums(int column, const FragmentLayout& piece) const {
 // The parameters that place rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
-  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kWalkQ, Binding::kOutQ, Binding::kOutP}));
+  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kPaddedQ, Binding::kOutQ, Binding::kOutP}));
   return NeedsBounds(operand);
 }
 
 Status RoleVerifier::CheckBulkStore(const Op& op) const {
-  if (program_.kept_rows != 0) return Broken(12, "a bulk store cannot skip the rows of stale lanes");
+  if (program_.live_rows != 0) return Broken(12, "a bulk store cannot skip the rows of stale lanes");
   if (op.kind == OpKind::kStorePixels && op.operands.size() != 5 && op.operands.size() != 6)
     return Broken(7, "an implicit-GEMM index starts with 3 or 4 coordinates");
   return CheckStaging(op, op.As<BulkStoreAttrs>().buffer);
@@ -165,13 +166,14 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return attrs.gated ? Needs({Binding::kColumns}) : Ok();
   }
-  if (op.kind == OpKind::kStoreTotals) {
-    const auto& attrs = op.As<StoreTotalsAttrs>();
+  if (op.kind == OpKind::kStorePartialRow) {
+    const auto& attrs = op.As<StorePartialRowAttrs>();
     if (attrs.axis == BiasAxis::kNone) return Broken(8, "partial rows are reductions of rows or columns");
-    if (attrs.unit < 1 || attrs.pieces < 1) return Broken(8, Cat("a unit of ", attrs.unit, " in ", attrs.pieces));
+    if (attrs.unit < 1 || attrs.rows_per_unit < 1)
+      return Broken(8, Cat("a unit of ", attrs.unit, " in ", attrs.rows_per_unit));
   }
-  if (op.kind == OpKind::kReduce || op.kind == OpKind::kStoreTotals) {
-    const ReduceAttrs attrs = op.kind == OpKind::kReduce ? op.As<ReduceAttrs>() : op.As<StoreTotalsAttrs>().Sums();
+  if (op.kind == OpKind::kReduce || op.kind == OpKind::kStorePartialRow) {
+    const ReduceAttrs attrs = op.kind == OpKind::kReduce ? op.As<ReduceAttrs>() : op.As<StorePartialRowAttrs>().Sums();
     LS_TRY(NeedsPointer(attrs.base));
     if (attrs.gated) LS_TRY(Needs({Binding::kColumns}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
@@ -198,21 +200,22 @@ Status RoleVerifier::CheckNumbers(Function function, int number) const {
 }
 
 // A CTA's tile is a range of columns of a partial row, and each warp has its part of it.
-Status RoleVerifier::CheckAddTotals(const Op& op) const {
-  const auto& attrs = op.As<AddTotalsAttrs>();
-  if (!InRange(attrs.total, 0, kMaxEpilogueOperands)) return Broken(8, Cat("there is no reduction ", attrs.total));
-  if (attrs.section < 0) return Broken(8, "a slice has no partial rows");
-  if (program_.tile_m != 1 || program_.tile_n != TotalLines::kUnit * role_->warps)
-    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", TotalLines::kUnit,
+Status RoleVerifier::CheckReducePartialRows(const Op& op) const {
+  const auto& attrs = op.As<ReducePartialRowsAttrs>();
+  if (!InRange(attrs.reduction, 0, kMaxEpilogueOperands))
+    return Broken(8, Cat("there is no reduction ", attrs.reduction));
+  if (attrs.fold < 0) return Broken(8, "fold is negative");
+  if (program_.tile_m != 1 || program_.tile_n != PartialRows::kUnit * role_->warps)
+    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", PartialRows::kUnit,
                           " columns for each of ", role_->warps, " warps"));
-  return Needs(
-      {BaseOfLines(attrs.total), LengthOfLines(attrs.total), CountOfLines(attrs.total), EpilogueBase(attrs.total)});
+  return Needs({BaseOfPartialRows(attrs.reduction), LengthOfPartialRows(attrs.reduction),
+                CountOfPartialRows(attrs.reduction), EpilogueBase(attrs.reduction)});
 }
 
-bool RoleVerifier::JoinsPairs(const Op& op) const {
+bool RoleVerifier::IsGatedOp(const Op& op) const {
   if (op.kind != OpKind::kCall) return op.kind == OpKind::kGate;
   const auto function = static_cast<size_t>(op.As<CallAttrs>().function);
-  return function < program_.functions.size() && program_.functions[function].joins_pairs;
+  return function < program_.functions.size() && program_.functions[function].is_gated;
 }
 
 Status RoleVerifier::CheckPairs(const FragmentLayout& pairs) const {
@@ -230,7 +233,7 @@ Status RoleVerifier::CheckCall(const Op& op) const {
     return Broken(8, Cat("there is no function ", attrs.function));
   }
   const ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
-  if (JoinsPairs(op)) {
+  if (IsGatedOp(op)) {
     LS_TRY(CheckPairs(values_[op.operands[0]].fragment));
     if (!attrs.gated) return Broken(8, Cat(function.name, " combines pairs of columns, so its columns must be gated"));
   }

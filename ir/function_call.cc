@@ -125,8 +125,8 @@ Result<FunctionCall> ParseFunctionCall(std::string_view word) {
   call.digest = std::string(head.substr(0, head.find('/')));
   if (call.digest.size() < head.size()) {
     for (const std::string_view text : base::Split(head.substr(call.digest.size() + 1), ',')) {
-      if (text == kPair && call.parameters.empty() && !call.joins_pairs) {
-        call.joins_pairs = true;
+      if (text == kPair && call.parameters.empty() && !call.is_gated) {
+        call.is_gated = true;
         continue;
       }
       LS_ASSIGN(const FunctionParameter parameter, ParseParameter(word, text));
@@ -140,7 +140,7 @@ Result<FunctionCall> ParseFunctionCall(std::string_view word) {
 
 std::string PrintFunctionCall(const FunctionCall& call) {
   std::vector<std::string> parameters;
-  if (call.joins_pairs) parameters.emplace_back(kPair);
+  if (call.is_gated) parameters.emplace_back(kPair);
   for (const FunctionParameter& parameter : call.parameters) parameters.push_back(PrintParameter(parameter));
   std::string text = Cat(call.name, "@", call.digest, parameters.empty() ? "" : "/", base::Join(parameters, ","));
   for (const double number : call.numbers) text += Cat(":", PrintStepNumber(number));
@@ -155,7 +155,7 @@ PairOrder TakePairOrder(std::string_view& word) {
 }
 
 Result<EpilogueStep> StepOf(FunctionCall call, PairOrder pairs) {
-  if (pairs == PairOrder::kHalves && !call.joins_pairs) {
+  if (pairs == PairOrder::kHalves && !call.is_gated) {
     return InvalidProblem(Cat("epilogue: ", call.name, " does not combine columns, so it has no halves; leave ':",
                               kHalves, "' out, or let it take a laneshift::Pair"));
   }

@@ -177,9 +177,9 @@ void FillPacked(GemmProblem& p) {
   }
 }
 
-Status CheckReaches(const GemmProblem& p, const StoredMatrix& matrix) {
-  LS_TRY(CheckReach(Cat("ld", matrix.letter), matrix.rows, p.*matrix.pitch));
-  return CheckReach(Cat("stride_", matrix.letter), p.batch, p.*matrix.stride);
+Status CheckFootprints(const GemmProblem& p, const StoredMatrix& matrix) {
+  LS_TRY(CheckFootprint(Cat("ld", matrix.letter), matrix.rows, p.*matrix.pitch));
+  return CheckFootprint(Cat("stride_", matrix.letter), p.batch, p.*matrix.stride);
 }
 
 // Kernels count output tiles in s32. No tile is smaller than 64 x 8, or 8 x 64 with rows=n.
@@ -292,7 +292,7 @@ Result<Problem> Complete(GemmProblem gemm) {
   LS_TRY(CheckTiles(gemm));
   FillPacked(gemm);
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
-    LS_TRY(CheckReaches(gemm, matrix));
+    LS_TRY(CheckFootprints(gemm, matrix));
     if (matrix.letter == 'c' && gemm.beta == 0) continue;
     LS_TRY(CheckMatrix(gemm, matrix));
   }

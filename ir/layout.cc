@@ -39,12 +39,12 @@ MatrixStrides DescriptorStrides(const SharedLayout& layout) {
   return {.leading = layout.KMajor() ? 16 : layout.ColumnBytes(), .stride = 8 * layout.Span()};
 }
 
-FragmentLayout FragmentLayout::JoinedColumns() const {
+FragmentLayout FragmentLayout::GatedColumns() const {
   LS_CHECK(HoldsAccumulator(kind), "pairs of columns are combined once");
   return {.kind = kind == FragmentKind::kMma16x8 ? FragmentKind::kMma16x8Gated : kind, .columns = columns / 2};
 }
 
-FragmentLayout FragmentLayout::JoinedRows() const {
+FragmentLayout FragmentLayout::GatedRows() const {
   LS_CHECK(HoldsAccumulator(kind), "pairs of rows are combined once");
   return {.kind = kind == FragmentKind::kMma16x8 ? FragmentKind::kMma8x8 : FragmentKind::kRowPerTwoLanes,
           .columns = columns};

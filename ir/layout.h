@@ -118,8 +118,8 @@ struct FragmentLayout {
   // Registers j, j+1, … that hold adjacent columns of one row, starting at a multiple of this.
   int Run() const { return Facts().step == Facts().run ? columns : Facts().run; }
   // The layout after pairs of adjacent columns, or of adjacent rows, have become one. REQUIRES: HoldsAccumulator(kind).
-  FragmentLayout JoinedColumns() const;
-  FragmentLayout JoinedRows() const;
+  FragmentLayout GatedColumns() const;
+  FragmentLayout GatedRows() const;
 
   bool operator==(const FragmentLayout&) const = default;
 
@@ -150,20 +150,22 @@ struct WorkspaceLayout {
   static constexpr int64_t kCounterBytes = int64_t{kMostTiles} * kCounterLine;
   static constexpr int kQuadBytes = 32 * 16;
 
-  int PieceBytes() const { return rows * columns * 4; }
-  int WarpBytes() const { return PieceBytes() / warps; }
-  int64_t Bytes(int64_t pieces) const { return kCounterBytes + pieces * PieceBytes(); }
+  int PartialBytes() const { return rows * columns * 4; }
+  int WarpBytes() const { return PartialBytes() / warps; }
+  int64_t Bytes(int64_t partials) const { return kCounterBytes + partials * PartialBytes(); }
   // Bytes of a column in a warp's part. Fragments begin at multiples of eight columns, which are whole quads.
   int ColumnBytes() const { return WarpBytes() / columns; }
 };
 
 // Partial rows: reductions of the epilogue in a fixed order. Each fragment stores its result to a separate partial row,
 // one f32 for each row or column of D; the partial rows of a reduction are contiguous.
-struct TotalLines {
+struct PartialRows {
   static constexpr int kUnit = 8;  // the length of a partial row is a multiple of this: whole sectors of memory
 
-  // Of a matrix: `pieces` for each `unit` of the extent, the last one possibly partial.
-  static constexpr int64_t Count(int64_t extent, int unit, int pieces) { return (extent + unit - 1) / unit * pieces; }
+  // Of a matrix: `rows_per_unit` for each `unit` of the extent, the last one possibly partial.
+  static constexpr int64_t Count(int64_t extent, int unit, int rows_per_unit) {
+    return (extent + unit - 1) / unit * rows_per_unit;
+  }
   static constexpr int64_t Pitch(int64_t length) { return (length + kUnit - 1) / kUnit * kUnit; }
   static constexpr int64_t Bytes(int64_t length, int64_t lines) { return Pitch(length) * lines * 4; }
 };

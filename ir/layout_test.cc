@@ -165,10 +165,10 @@ constexpr FragmentKind kKinds[] = {FragmentKind::kRowPerLane, FragmentKind::kMma
 
 // Of a pair of rows, or columns, one of the lanes that held it holds the result: no element goes elsewhere but by an
 // exchange with one other lane.
-TEST(FragmentLayout, JoinsNeighbours) {
+TEST(FragmentLayout, CombinesNeighbours) {
   for (const FragmentKind kind : {FragmentKind::kRowPerLane, FragmentKind::kMma16x8}) {
     const FragmentLayout pairs{.kind = kind, .columns = 16};
-    const FragmentLayout rows = pairs.JoinedRows(), columns = pairs.JoinedColumns();
+    const FragmentLayout rows = pairs.GatedRows(), columns = pairs.GatedColumns();
     EXPECT_EQ(rows.Rows(), pairs.Rows() / 2);
     EXPECT_EQ(rows.columns, 16);
     EXPECT_EQ(columns.Rows(), pairs.Rows());
@@ -180,7 +180,7 @@ TEST(FragmentLayout, JoinsNeighbours) {
       }
     }
   }
-  EXPECT_DEATH(FragmentLayout({.kind = FragmentKind::kMma8x8, .columns = 8}).JoinedRows(), "combined once");
+  EXPECT_DEATH(FragmentLayout({.kind = FragmentKind::kMma8x8, .columns = 8}).GatedRows(), "combined once");
 }
 
 TEST(FragmentLayout, HoldsEveryElementOnce) {

@@ -15,23 +15,23 @@ Status RoleVerifier::FillTile(const Op& op, int tile) {
   if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size()))) {
     return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
   }
-  if (values_[slot].slot == SlotState::kTaken || values_[slot].slot == SlotState::kKept)
+  if (values_[slot].slot == SlotState::kTaken || values_[slot].slot == SlotState::kResident)
     return Broken(11, Cat("it fills slot %", slot, ", which was taken"));
   tiles_loaded_[static_cast<size_t>(slots_.Of(slot))][static_cast<size_t>(tile)] = true;
   return Ok();
 }
 
-Status RoleVerifier::CheckReach(Reach to) const {
-  if (to == Reach::kOwn || program_.Arrivals(to) > 1) return Ok();
+Status RoleVerifier::CheckMulticastScope(MulticastScope to) const {
+  if (to == MulticastScope::kOwn || program_.Arrivals(to) > 1) return Ok();
   return Broken(8, Cat("the cluster has one CTA to=", NameOf(to)));
 }
 
 // Bulk copies of one box for each column of the tile.
-Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, Reach to, bool part) {
+Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, bool part) {
   LS_TRY(Needs({map}));
-  if (to != Reach::kOwn && to != Reach::kM && to != Reach::kN)
+  if (to != MulticastScope::kOwn && to != MulticastScope::kM && to != MulticastScope::kN)
     return Broken(8, "a copy goes to the CTAs along one axis of the cluster");
-  LS_TRY(CheckReach(to));
+  LS_TRY(CheckMulticastScope(to));
   const int parts = program_.Parts(to);
   const TileSlot& slot = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(tile)];
   const SharedLayout& box = program_.FindParam(map)->box;
@@ -58,7 +58,7 @@ Status RoleVerifier::CheckLoad(const Op& op) {
     if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
   }
   if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, attrs.Map(), attrs.to, false);
-  if (attrs.to != Reach::kOwn || program_.ctas != 1)
+  if (attrs.to != MulticastScope::kOwn || program_.ctas != 1)
     return Broken(8, "only bulk copies go to other CTAs or serve pairs");
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
   if (attrs.taps) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
@@ -93,19 +93,19 @@ Status RoleVerifier::CheckGather(const Op& op) {
   if (attrs.first < 0 || (known ? attrs.vector != 1 : attrs.first != 0))
     return Broken(8, "only blocks of a known filter have a first element, and they are accessed by single elements");
   LS_TRY(Needs({Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kK}));
-  return Needs({Binding::kChannels, Binding::kWalkQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
-                Binding::kTapsR, Binding::kStepW, Binding::kStepH, Binding::kPadW, Binding::kPadH, Binding::kSpreadW,
-                Binding::kSpreadH});
+  return Needs({Binding::kChannels, Binding::kPaddedQ, Binding::kOutP, Binding::kInW, Binding::kInH, Binding::kTapsS,
+                Binding::kTapsR, Binding::kConvStrideW, Binding::kConvStrideH, Binding::kPadW, Binding::kPadH,
+                Binding::kDilationW, Binding::kDilationH});
 }
 
 // Lanes are positions of a tile, so a tile needs all of them; a border is less wide than a partition.
-Status RoleVerifier::CheckLanes(const Op& op) const {
-  const int columns = op.As<LanesBesideAttrs>().columns;
+Status RoleVerifier::CheckRowBorderMask(const Op& op) const {
+  const int columns = op.As<RowBorderMaskAttrs>().columns;
   if (columns == 0 || std::abs(columns) >= kPartitionLanes)
     return Broken(8, Cat("columns=", columns, " is not a distance of 1 to ", kPartitionLanes - 1));
-  if (program_.tile_m != kTensorLanes || program_.kept_rows != 0)
+  if (program_.tile_m != kTensorLanes || program_.live_rows != 0)
     return Broken(12, Cat("lanes are positions only in tiles of ", kTensorLanes, " rows without stale lanes"));
-  return Needs({Binding::kWalkQ});
+  return Needs({Binding::kPaddedQ});
 }
 
 Status RoleVerifier::CheckPack(const Op& op) const {

@@ -25,7 +25,7 @@ constexpr int kRegisterAccumulators = 2;                        // that a role m
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLanes, kFactors };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLaneMask, kScaleFactors };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // before or after a thread synchronisation
@@ -38,7 +38,7 @@ enum class WorkSource : uint8_t {
 enum class Unit : uint8_t { kThread, kWarp };  // what arrives: every thread, or one lane of each warp
 
 // Where in its cluster a copy or an arrival of a CTA goes. A pair acts as one, for both of its CTAs.
-enum class Reach : uint8_t {
+enum class MulticastScope : uint8_t {
   kOwn,  // the CTA itself, or the pair
   kM,
   kN,       // the CTAs in the same line along m, or along n
@@ -61,8 +61,9 @@ struct ParamAttrs {
 struct WorkAttrs {
   int raster = 1;
   WorkSource source = WorkSource::kStatic;
-  int slices = 1;           // of a tile that is cut along K, at most; no more than its blocks of K
-  int turn = 0, turns = 1;  // this role has every `turns`-th tile from tile `turn` on (ping-pong)
+  int slices = 1;  // of a tile that is cut along K, at most; no more than its blocks of K
+  int pingpong_index = 0,
+      pingpong_roles = 1;  // this role has every `pingpong_roles`-th tile from tile `pingpong_index` on (ping-pong)
   bool operator==(const WorkAttrs&) const = default;
 };
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then the blocks of K
@@ -96,7 +97,7 @@ struct BarrierAttrs {
   Side side = Side::kFull;
   bool inverted = false;  // wait: for the phase before, which a fresh barrier passes
   Unit by = Unit::kThread;
-  Reach to = Reach::kOwn;  // the CTAs at whose barriers of the slot it arrives
+  MulticastScope to = MulticastScope::kOwn;  // the CTAs at whose barriers of the slot it arrives
   bool operator==(const BarrierAttrs&) const = default;
 };
 struct ExpectAttrs {
@@ -117,8 +118,9 @@ struct LoadAttrs {
   Operand operand = Operand::kA;
   bool taps = false;  // inner indexes the channels of all taps of a filter, whose taps have any pitch (B, by threads)
   bool transposed = false;  // elements are contiguous in memory along the tile's outer axis (by threads)
-  Reach to = Reach::kOwn;   // kM, kN: multicast; the box is one of several and goes to the same rows in all those CTAs
-  bool halves = false;      // along N, columns come alternately from two halves of B (of a group)
+  MulticastScope to =
+      MulticastScope::kOwn;  // kM, kN: multicast; the box is one of several and goes to the same rows in all those CTAs
+  bool halves = false;       // along N, columns come alternately from two halves of B (of a group)
   bool scales = false;  // of the operand's scale factors: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
 
   // Whose boxes bring it. REQUIRES: a bulk copy does.
@@ -130,7 +132,7 @@ struct PixelLoadAttrs {
   int tile = 0;
   Binding map = Binding::kMapA;
   int row = 0;
-  Reach to = Reach::kOwn;
+  MulticastScope to = MulticastScope::kOwn;
   bool operator==(const PixelLoadAttrs&) const = default;
 };
 struct GatherAttrs {
@@ -150,8 +152,8 @@ struct PackAttrs {
 inline constexpr int kPackedLine = 128;  // bytes; each row of a packed copy begins at a multiple
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
-  int a_row = 0;  // the row of the first tile that is row 0 of the MMA
-  int sums = 0;   // into registers: which of the role's accumulators
+  int a_row = 0;        // the row of the first tile that is row 0 of the MMA
+  int accumulator = 0;  // into registers: which of the role's accumulators
   bool operator==(const MmaAttrs&) const = default;
 };
 struct MmaScaledAttrs {
@@ -169,7 +171,7 @@ struct MmaTensorAttrs {
   int b_tile = 0;
   bool idle = false;   // writes no lane of the accumulator; only orders what is issued before and after it
   bool shift = false;  // shifts the lanes of A as tensor.shift does, before or after the MMA (a fact of the device)
-  int lost = 0;        // stale lanes: the last ones of each 32 lanes of the accumulator that are not written
+  int stale = 0;       // stale lanes: the last ones of each 32 lanes of the accumulator that are not written
   bool operator==(const MmaTensorAttrs&) const = default;
 };
 struct TensorCopyAttrs {
@@ -186,9 +188,9 @@ struct TensorRefreshAttrs {
   int row = 0;  // first of the tile's four rows
   bool operator==(const TensorRefreshAttrs&) const = default;
 };
-struct LanesBesideAttrs {
+struct RowBorderMaskAttrs {
   int columns = 0;  // to the right; negative: to the left
-  bool operator==(const LanesBesideAttrs&) const = default;
+  bool operator==(const RowBorderMaskAttrs&) const = default;
 };
 struct AccReadAttrs {
   int columns = 0;
@@ -197,7 +199,7 @@ struct AccReadAttrs {
 };
 struct AccRegistersAttrs {
   int column = 0, columns = 0;
-  int sums = 0;  // which accumulator
+  int accumulator = 0;  // which accumulator
   bool operator==(const AccRegistersAttrs&) const = default;
 };
 struct ScaleAttrs {
@@ -205,23 +207,23 @@ struct ScaleAttrs {
   bool operator==(const ScaleAttrs&) const = default;
 };
 // Scale factors of rows of `fragment` and of runs of kScaleRun columns.
-struct FactorsAttrs {
+struct ScaleFactorsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int runs = 1;
-  bool operator==(const FactorsAttrs&) const = default;
+  bool operator==(const ScaleFactorsAttrs&) const = default;
 };
-struct ClearSumsAttrs {
+struct ClearPromotedAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
-  bool operator==(const ClearSumsAttrs&) const = default;
+  bool operator==(const ClearPromotedAttrs&) const = default;
 };
-struct AddSumsAttrs {
+struct AddPromotedAttrs {
   int column = 0;
-  bool operator==(const AddSumsAttrs&) const = default;
+  bool operator==(const AddPromotedAttrs&) const = default;
 };
-struct ReadSumsAttrs {
+struct ReadPromotedAttrs {
   int column = 0, columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
-  bool operator==(const ReadSumsAttrs&) const = default;
+  bool operator==(const ReadPromotedAttrs&) const = default;
 };
 // How a row index addresses memory: rows `pitch` apart, or positions of the implicit-GEMM index of a convolution.
 enum class RowMap : uint8_t { kMatrix, kPixels };
@@ -286,22 +288,22 @@ struct ReduceAttrs {
   bool operator==(const ReduceAttrs&) const = default;
 };
 // Reductions of rows or columns that are stored as partial rows in the workspace. The partial rows of a matrix are
-// counted along the other axis: `pieces` for each `unit` of it, the last one possibly partial.
-struct StoreTotalsAttrs {
+// counted along the other axis: `rows_per_unit` for each `unit` of it, the last one possibly partial.
+struct StorePartialRowAttrs {
   Binding base{BindingFamily::kBaseE};
   BiasAxis axis = BiasAxis::kN;  // as in ReduceAttrs, and so are the next members
   RowMap rows = RowMap::kMatrix;
   bool gated = false, halves = false;
-  int unit = 1, pieces = 1;
+  int unit = 1, rows_per_unit = 1;
 
   ReduceAttrs Sums() const { return {base, Reduction::kSum, axis, rows, gated, halves}; }
-  bool operator==(const StoreTotalsAttrs&) const = default;
+  bool operator==(const StorePartialRowAttrs&) const = default;
 };
 // The index of the reduction, and how many partial rows become one; 0: all are added to the caller's result.
-struct AddTotalsAttrs {
-  int total = 0;
-  int section = 0;
-  bool operator==(const AddTotalsAttrs&) const = default;
+struct ReducePartialRowsAttrs {
+  int reduction = 0;
+  int fold = 0;
+  bool operator==(const ReducePartialRowsAttrs&) const = default;
 };
 struct GlobalAttrs {
   Operand operand = Operand::kD;  // whose layout it has
@@ -342,13 +344,14 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<
-    NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
-    CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs,
-    MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
-    LanesBesideAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
-    CallAttrs, GateAttrs, ReduceAttrs, StoreTotalsAttrs, AddTotalsAttrs, FactorsAttrs, ClearSumsAttrs, AddSumsAttrs,
-    ReadSumsAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs,
+                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
+                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs,
+                           MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
+                           AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs,
+                           MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs,
+                           ScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, GlobalAttrs,
+                           ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -371,7 +374,7 @@ enum RoleSet : uint32_t {
 };
 
 // What executes an op.
-enum class Crew : uint8_t { kAny, kOneThread, kWarps };
+enum class Executor : uint8_t { kAny, kOneThread, kWarps };
 
 // The category by which programs are counted, timed and placed.
 enum class OpCategory : uint8_t {
@@ -401,7 +404,7 @@ struct OpInfo {
   StageSet stages;
   int body;  // index arguments of the region, or -1
   OpCategory category;
-  Crew crew;
+  Executor executor;
   uint32_t roles;  // a RoleSet
   target::Feature needs;
   size_t attrs;  // alternative of Attrs

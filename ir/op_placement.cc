@@ -24,9 +24,10 @@ Status CheckPlacement(const Program& program, const target::Target& target, cons
     return BrokenRule(6, Cat("it is not legal in a role of kind ", NameOf(role.kind)));
   if (op.kind == OpKind::kMma && role.leader != program.ctas - 1)
     return BrokenRule(5, "only the leader of a pair issues MMAs");
-  if (row.crew == Crew::kOneThread && !role.elected)
+  if (row.executor == Executor::kOneThread && !role.elected)
     return BrokenRule(6, "it is for one thread; the role is not elected");
-  if (row.crew == Crew::kWarps && role.elected) return BrokenRule(6, "it is for whole warps; the role is elected");
+  if (row.executor == Executor::kWarps && role.elected)
+    return BrokenRule(6, "it is for whole warps; the role is elected");
   const bool holds_rows =
       op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters || op.kind == OpKind::kAccRegisters;
   if (holds_rows && (role.first_warp % 4 != 0 || role.warps % 4 != 0)) {

@@ -31,7 +31,7 @@ class RingFinder {
     const auto* tile = std::get_if<LoadAttrs>(&load.attrs);
     const bool of_b = tile != nullptr && tile->operand == Operand::kB;
     for (const auto& [slot, channel] : slots_) {
-      if (slot != load.operands[0] || program_.channels[static_cast<size_t>(channel)].stays) continue;
+      if (slot != load.operands[0] || program_.channels[static_cast<size_t>(channel)].resident) continue;
       (of_b ? rings_.b : rings_.a) = channel;
     }
   }

@@ -18,9 +18,9 @@ TEST(RingsOf, FindsWhatTheLoadsFill) {
   const struct {
     const char *golden, *a, *b;
   } cases[] = {
-      {"gemm_sm_90a_scheduled", "ab", "ab"},         {"gemm_sm_90a_lowered", "ab", "ab"},
-      {"gemm_kept_sm_90a_scheduled", "a", "none"},   {"conv_row_offset_sm_90a_scheduled", "x", "w"},
-      {"conv_lane_shift_sm_100a_lowered", "x", "w"}, {"conv_gather_sm_90a_scheduled", "x", "none"},
+      {"gemm_sm_90a_scheduled", "ab", "ab"},           {"gemm_sm_90a_lowered", "ab", "ab"},
+      {"gemm_resident_sm_90a_scheduled", "a", "none"}, {"conv_row_offset_sm_90a_scheduled", "x", "w"},
+      {"conv_lane_shift_sm_100a_lowered", "x", "w"},   {"conv_gather_sm_90a_scheduled", "x", "none"},
   };
   for (const auto& [golden, a, b] : cases) {
     std::ifstream file(std::string(LANESHIFT_SOURCE_DIR) + "/tests/golden/ir/" + golden + ".tir");

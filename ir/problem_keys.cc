@@ -255,7 +255,7 @@ Status CheckPitch(std::string_view key, int64_t value) {
   return InvalidProblem(Cat(key, "=", value, " is out of range; use 0 (packed) to 2^40-1 elements"));
 }
 
-Status CheckReach(std::string_view key, int64_t count, int64_t distance) {
+Status CheckFootprint(std::string_view key, int64_t count, int64_t distance) {
   if (distance >= kMaxPitch) {
     return InvalidProblem(Cat(key, "=", distance,
                               " is out of range; neighbours are at most 2^40-1 elements apart; use a smaller problem"));

@@ -64,8 +64,8 @@ Status CheckPitch(std::string_view key, int64_t value);
 // `count` items of an operand, `distance` elements apart after packed distances are filled in. Checks that CheckPitch
 // accepts the distance and that the operand has at most 2^46 elements, so that every address in bytes is in the range
 // of a device and no sum of them overflows.
-Status CheckReach(std::string_view key, int64_t count, int64_t distance);
-// count * distance; if that exceeds all that CheckReach accepts, some value that does, too.
+Status CheckFootprint(std::string_view key, int64_t count, int64_t distance);
+// count * distance; if that exceeds all that CheckFootprint accepts, some value that does, too.
 int64_t BoundedProduct(int64_t count, int64_t distance);
 // A power of two from one element to 256 bytes.
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);

@@ -154,7 +154,7 @@ TEST(Problem, NoSizeOverflows) {
   EXPECT_GT(refused, 20);
 }
 
-TEST(Problem, BytesOfFactors) {
+TEST(Problem, BytesOfScaleFactors) {
   const auto bytes = [](std::string_view text) { return ProblemBytes(*ParseProblem(text)); };
   const double plain = bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2");
   EXPECT_EQ(bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2 scale=tensor"), plain + 3 * 4);

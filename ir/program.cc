@@ -20,18 +20,19 @@ struct IndexOf<T, std::variant<Types...>> {
 };
 
 constexpr OpInfo kOps[] = {
-#define OP(Name, mnemonic, operands, result, stages, body, category, crew, roles, needs, check, Attributes, summary) \
-  {#Name,                                                                                                            \
-   mnemonic,                                                                                                         \
-   operands,                                                                                                         \
-   ValueType::result,                                                                                                \
-   StageSet::stages,                                                                                                 \
-   body,                                                                                                             \
-   OpCategory::category,                                                                                             \
-   Crew::crew,                                                                                                       \
-   roles,                                                                                                            \
-   target::Feature::needs,                                                                                           \
-   IndexOf<Attributes, Attrs>::value,                                                                                \
+#define OP(Name, mnemonic, operands, result, stages, body, category, executor, roles, needs, check, Attributes, \
+           summary)                                                                                             \
+  {#Name,                                                                                                       \
+   mnemonic,                                                                                                    \
+   operands,                                                                                                    \
+   ValueType::result,                                                                                           \
+   StageSet::stages,                                                                                            \
+   body,                                                                                                        \
+   OpCategory::category,                                                                                        \
+   Executor::executor,                                                                                          \
+   roles,                                                                                                       \
+   target::Feature::needs,                                                                                      \
+   IndexOf<Attributes, Attrs>::value,                                                                           \
    summary},
 #include "ir/ops.def"
 };
@@ -70,22 +71,22 @@ ValueType TypeOfLetter(char letter) {
     case 'f':
       return ValueType::kFragment;
     case 'l':
-      return ValueType::kLanes;
+      return ValueType::kLaneMask;
     case 'x':
-      return ValueType::kFactors;
+      return ValueType::kScaleFactors;
   }
   LS_CHECK(false, "no type has the letter ", letter);
 }
 
-bool Program::TakesOver() const {
+bool Program::StealsWork() const {
   for (const Channel& channel : channels) {
-    if (channel.space == Space::kGrants) return true;
+    if (channel.space == Space::kClcResponses) return true;
   }
   return false;
 }
 
 int Channel::StageBytes() const {
-  int bytes = space == Space::kGrants ? kGrantBytes : 0, alignment = 1;
+  int bytes = space == Space::kClcResponses ? kClcResponseBytes : 0, alignment = 1;
   for (const TileSlot& tile : tiles) {
     bytes += tile.layout.Bytes();
     alignment = std::max(alignment, tile.layout.Alignment());
@@ -93,21 +94,23 @@ int Channel::StageBytes() const {
   return base::RoundUp(bytes, alignment);
 }
 
-int Program::Parts(Reach to) const { return to == Reach::kM || to == Reach::kN ? Arrivals(to) : 1; }
+int Program::Parts(MulticastScope to) const {
+  return to == MulticastScope::kM || to == MulticastScope::kN ? Arrivals(to) : 1;
+}
 
-int Program::Arrivals(Reach to) const {
+int Program::Arrivals(MulticastScope to) const {
   switch (to) {
-    case Reach::kOwn:
+    case MulticastScope::kOwn:
       return 1;
-    case Reach::kM:
+    case MulticastScope::kM:
       return cluster_m / ctas;
-    case Reach::kN:
+    case MulticastScope::kN:
       return cluster_n;
-    case Reach::kCross:
+    case MulticastScope::kCross:
       return cluster_m / ctas + cluster_n - 1;
-    case Reach::kLeader:
+    case MulticastScope::kLeader:
       return ctas;
-    case Reach::kAll:
+    case MulticastScope::kAll:
       return ClusterSize();
   }
   __builtin_unreachable();

@@ -11,7 +11,7 @@
 // promoted accumulator, add up what the accumulator holds after each block of K. A conversion to an 8-bit type
 // saturates.
 //
-// Convolution. The rows of A and D are positions of an implicit-GEMM index over the images: `walk_q` positions a row,
+// Convolution. The rows of A and D are positions of an implicit-GEMM index over the images: `padded_q` positions a row,
 // of which the first `out_q` are output pixels, out_p rows, out_o planes, then the next image. The sums at positions
 // from out_q on are dropped; because of them each tap is at a constant distance in rows. A tile program of two spatial
 // dimensions has no planes.
@@ -81,9 +81,9 @@ struct FunctionInput {
 
 // A user's function that the program calls.
 struct ProgramFunction {
-  std::string name;          // an identifier: other characters of C++ names are replaced
-  std::string digest;        // as in FunctionCall
-  bool joins_pairs = false;  // it combines two columns, as a gated linear unit does
+  std::string name;       // an identifier: other characters of C++ names are replaced
+  std::string digest;     // as in FunctionCall
+  bool is_gated = false;  // it combines two columns, as a gated linear unit does
   std::vector<FunctionInput> inputs{};
 
   bool operator==(const ProgramFunction&) const = default;
@@ -98,7 +98,7 @@ struct Program {
   Axis row_axis = Axis::kM;  // M or N: the axis along the rows of matrix instructions and accumulators
   int cluster_m = 1, cluster_n = 1;
   int ctas = 1;                             // 2: pairs of CTAs issue MMAs together
-  int kept_rows = 0;                        // of a tile: the rows without those of stale lanes; 0: all
+  int live_rows = 0;                        // of a tile: the rows without those of stale lanes; 0: all
   DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
   bool saturates = false;                   // sums of integers are clamped to s32
   std::vector<Param> params;
@@ -112,7 +112,7 @@ struct Program {
   int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
   // Rows of D that a tile computes.
-  int TileRows() const { return kept_rows == 0 ? tile_m : kept_rows; }
+  int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
   // Blocks of the accumulator of a math role; 1 for other roles.
@@ -122,11 +122,11 @@ struct Program {
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }
   int ClusterSize() const { return cluster_m * cluster_n; }
   // How many boxes, each multicast along m or n, make up a shared tile; 1 for kOwn.
-  int Parts(Reach to) const;
+  int Parts(MulticastScope to) const;
   // Arrivals at one barrier of a slot if every CTA (for commits, every pair) arrives once at the barriers of `to`.
-  int Arrivals(Reach to) const;
+  int Arrivals(MulticastScope to) const;
   // Whether clusters steal work (CLC): then the grid has one cluster for each tile of a cluster.
-  bool TakesOver() const;
+  bool StealsWork() const;
   bool operator==(const Program&) const = default;
 };
 

@@ -35,7 +35,7 @@ TEST(Binding, EveryOneHasATextOfItsOwn) {
   EXPECT_EQ(texts.size(), kBindingCount);
   // By hand: a text from each form of family.
   for (const char* text :
-       {"map_a", "map_edge", "base_scale_d", "row_c", "taps_t", "out_o", "walk_q", "base_e7", "lines_t0"})
+       {"map_a", "map_edge", "base_scale_d", "row_c", "taps_t", "out_o", "padded_q", "base_e7", "count_partial_rows0"})
     EXPECT_TRUE(texts.contains(text)) << text;
   for (const char* none :
        {"", "map_", "map_c", "map_ ", "base_scale_c", "base_e8", "base_e", "m0", "taps_w", "pitch_ab"})
@@ -46,7 +46,7 @@ TEST(Binding, EveryOneHasATextOfItsOwn) {
 
 TEST(Binding, NumberedOnesAreCounted) {
   EXPECT_EQ(PrintBinding(EpilogueBase(7)), "base_e7");
-  EXPECT_EQ(PrintBinding(CountOfLines(3)), "lines_t3");
+  EXPECT_EQ(PrintBinding(CountOfPartialRows(3)), "count_partial_rows3");
   EXPECT_DEATH(EpilogueBase(8), "there is no base_e8");
   EXPECT_DEATH(EpilogueNumber(-1), "there is no number_e-1");
 }

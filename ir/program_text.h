@@ -56,17 +56,17 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<WorkSource>{"static"
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>
-inline constexpr std::array<std::string_view, 6> kEnumNames<Reach>{"own", "m", "n", "cross", "leader", "all"};
+inline constexpr std::array<std::string_view, 6> kEnumNames<MulticastScope>{"own", "m", "n", "cross", "leader", "all"};
 template <>
-inline constexpr std::array<std::string_view, 4> kEnumNames<Space>{"shared", "tensor", "grants", "turns"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<Space>{"shared", "tensor", "clc_responses", "order"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", "lowered"};
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<RoleKind>{"load",     "copy", "mma",
                                                                       "epilogue", "math", "schedule"};
 template <>
-inline constexpr std::array<std::string_view, 7> kEnumNames<ValueType>{"none",     "index", "predicate", "slot",
-                                                                       "fragment", "lanes", "factors"};
+inline constexpr std::array<std::string_view, 7> kEnumNames<ValueType>{"none",     "index",     "predicate",    "slot",
+                                                                       "fragment", "lane_mask", "scale_factors"};
 
 // The name of a value; "?" for one that is not an enumerator, so that a broken program can still be printed.
 template <typename Enum>
@@ -130,8 +130,8 @@ template <> inline constexpr auto kFields<WorkAttrs> = std::tuple{
     Field{"raster", &WorkAttrs::raster},
     Field{"source", &WorkAttrs::source, Presence::kOptional},
     Field{"slices", &WorkAttrs::slices, Presence::kOptional},
-    Field{"turn", &WorkAttrs::turn, Presence::kOptional},
-    Field{"turns", &WorkAttrs::turns, Presence::kOptional}};
+    Field{"pingpong_index", &WorkAttrs::pingpong_index, Presence::kOptional},
+    Field{"pingpong_roles", &WorkAttrs::pingpong_roles, Presence::kOptional}};
 template <> inline constexpr auto kFields<ForAttrs> = std::tuple{
     Field{"step", &ForAttrs::step}};
 template <> inline constexpr auto kFields<ChannelAttrs> = std::tuple{
@@ -185,7 +185,7 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &MmaAttrs::a_row, Presence::kOptional},
-    Field{"sums", &MmaAttrs::sums, Presence::kOptional}};
+    Field{"accumulator", &MmaAttrs::accumulator, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
     Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
@@ -198,9 +198,9 @@ template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional},
     Field{"shift", &MmaTensorAttrs::shift, Presence::kOptional},
-    Field{"lost", &MmaTensorAttrs::lost, Presence::kOptional}};
-template <> inline constexpr auto kFields<LanesBesideAttrs> = std::tuple{
-    Field{"columns", &LanesBesideAttrs::columns}};
+    Field{"stale", &MmaTensorAttrs::stale, Presence::kOptional}};
+template <> inline constexpr auto kFields<RowBorderMaskAttrs> = std::tuple{
+    Field{"columns", &RowBorderMaskAttrs::columns}};
 template <> inline constexpr auto kFields<TensorCopyAttrs> = std::tuple{
     Field{"tile", &TensorCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &TensorCopyAttrs::row, Presence::kOptional}};
@@ -215,20 +215,20 @@ template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
 template <> inline constexpr auto kFields<AccRegistersAttrs> = std::tuple{
     Field{"column", &AccRegistersAttrs::column},
     Field{"columns", &AccRegistersAttrs::columns},
-    Field{"sums", &AccRegistersAttrs::sums, Presence::kOptional}};
+    Field{"accumulator", &AccRegistersAttrs::accumulator, Presence::kOptional}};
 template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
     Field{"by", &ScaleAttrs::binding}};
-template <> inline constexpr auto kFields<FactorsAttrs> = std::tuple{
-    Field{"fragment", &FactorsAttrs::fragment},
-    Field{"runs", &FactorsAttrs::runs}};
-template <> inline constexpr auto kFields<ClearSumsAttrs> = std::tuple{
-    Field{"fragment", &ClearSumsAttrs::fragment}};
-template <> inline constexpr auto kFields<AddSumsAttrs> = std::tuple{
-    Field{"column", &AddSumsAttrs::column}};
-template <> inline constexpr auto kFields<ReadSumsAttrs> = std::tuple{
-    Field{"column", &ReadSumsAttrs::column},
-    Field{"columns", &ReadSumsAttrs::columns},
-    Field{"fragment", &ReadSumsAttrs::fragment}};
+template <> inline constexpr auto kFields<ScaleFactorsAttrs> = std::tuple{
+    Field{"fragment", &ScaleFactorsAttrs::fragment},
+    Field{"runs", &ScaleFactorsAttrs::runs}};
+template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
+    Field{"fragment", &ClearPromotedAttrs::fragment}};
+template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{
+    Field{"column", &AddPromotedAttrs::column}};
+template <> inline constexpr auto kFields<ReadPromotedAttrs> = std::tuple{
+    Field{"column", &ReadPromotedAttrs::column},
+    Field{"columns", &ReadPromotedAttrs::columns},
+    Field{"fragment", &ReadPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
     Field{"base", &CombineVectorAttrs::base},
     Field{"how", &CombineVectorAttrs::how},
@@ -270,17 +270,17 @@ template <> inline constexpr auto kFields<ReduceAttrs> = std::tuple{
     Field{"rows", &ReduceAttrs::rows, Presence::kOptional},
     Field{"gated", &ReduceAttrs::gated, Presence::kOptional},
     Field{"halves", &ReduceAttrs::halves, Presence::kOptional}};
-template <> inline constexpr auto kFields<StoreTotalsAttrs> = std::tuple{
-    Field{"base", &StoreTotalsAttrs::base},
-    Field{"axis", &StoreTotalsAttrs::axis},
-    Field{"rows", &StoreTotalsAttrs::rows, Presence::kOptional},
-    Field{"gated", &StoreTotalsAttrs::gated, Presence::kOptional},
-    Field{"halves", &StoreTotalsAttrs::halves, Presence::kOptional},
-    Field{"unit", &StoreTotalsAttrs::unit},
-    Field{"pieces", &StoreTotalsAttrs::pieces}};
-template <> inline constexpr auto kFields<AddTotalsAttrs> = std::tuple{
-    Field{"total", &AddTotalsAttrs::total},
-    Field{"section", &AddTotalsAttrs::section, Presence::kOptional}};
+template <> inline constexpr auto kFields<StorePartialRowAttrs> = std::tuple{
+    Field{"base", &StorePartialRowAttrs::base},
+    Field{"axis", &StorePartialRowAttrs::axis},
+    Field{"rows", &StorePartialRowAttrs::rows, Presence::kOptional},
+    Field{"gated", &StorePartialRowAttrs::gated, Presence::kOptional},
+    Field{"halves", &StorePartialRowAttrs::halves, Presence::kOptional},
+    Field{"unit", &StorePartialRowAttrs::unit},
+    Field{"rows_per_unit", &StorePartialRowAttrs::rows_per_unit}};
+template <> inline constexpr auto kFields<ReducePartialRowsAttrs> = std::tuple{
+    Field{"reduction", &ReducePartialRowsAttrs::reduction},
+    Field{"fold", &ReducePartialRowsAttrs::fold, Presence::kOptional}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"base", &GlobalAttrs::base, Presence::kOptional},
@@ -315,7 +315,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"rows", &Program::row_axis, Presence::kOptional},
     JoinedField{"cluster", 'x', std::array{&Program::cluster_m, &Program::cluster_n}, Presence::kOptional},
     Field{"ctas", &Program::ctas, Presence::kOptional},
-    Field{"kept_rows", &Program::kept_rows, Presence::kOptional},
+    Field{"live_rows", &Program::live_rows, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"saturates", &Program::saturates, Presence::kOptional},
     Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
@@ -330,10 +330,10 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"stages", &Channel::stages},
     Field{"rows", &Channel::rows, Presence::kOptional},
     Field{"columns", &Channel::columns, Presence::kOptional},
-    Field{"own", &Channel::own, Presence::kOptional},
-    Field{"stays", &Channel::stays, Presence::kOptional},
+    Field{"private", &Channel::is_private, Presence::kOptional},
+    Field{"resident", &Channel::resident, Presence::kOptional},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
-    Field{"answers", &Channel::grant_offset, Presence::kOptional, Meaning::kOffset},
+    Field{"responses", &Channel::response_offset, Presence::kOptional, Meaning::kOffset},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
     Field{"barriers", &Channel::barrier_offset, Presence::kOptional, Meaning::kOffset}};
 template <> inline constexpr auto kFields<TileSlot> = std::tuple{
@@ -354,7 +354,7 @@ template <> inline constexpr auto kFields<FunctionInput> = std::tuple{
 template <> inline constexpr auto kFields<ProgramFunction> = std::tuple{
     Field{"name", &ProgramFunction::name, Presence::kBare},
     Field{"digest", &ProgramFunction::digest, Presence::kAlways, Meaning::kText},
-    Field{"joins_pairs", &ProgramFunction::joins_pairs, Presence::kOptional}};
+    Field{"is_gated", &ProgramFunction::is_gated, Presence::kOptional}};
 template <> inline constexpr auto kFields<Role> = std::tuple{
     Field{"name", &Role::name, Presence::kBare},
     Field{"kind", &Role::kind},

@@ -49,7 +49,7 @@ Status RoleVerifier::Verify() {
     if (!values_[id].defined) return Broken(7, Cat("%", id, " is defined nowhere"));
   }
   LS_TRY(VerifyChannelsAreServed());
-  LS_TRY(CheckTurns());
+  LS_TRY(CheckPingpong());
   return program_.stage == Stage::kLowered ? VerifyArrivals() : Ok();
 }
 
@@ -81,7 +81,7 @@ Status RoleVerifier::VerifyChannelsAreServed() const {
   for (size_t i = 0; i < program_.channels.size(); ++i) {
     const Channel& channel = program_.channels[i];
     if (producers_[i] == 0) return Broken(10, Cat("no role produces channel ", channel.name));
-    if (channel.own) {
+    if (channel.is_private) {
       if (producers_[i] != 1) return Broken(10, Cat("more than one role reserves channel ", channel.name));
       continue;
     }
@@ -99,7 +99,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   uses_.assign(program_.channels.size(), Use{});
   work_ = {};
   in_work_ = false;
-  sums_.reset();
+  promoted_.reset();
   arriving_ = 0;
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
@@ -109,17 +109,17 @@ Status RoleVerifier::CloseRole() {
   for (size_t i = 0; i < uses_.size(); ++i) {
     const Use& use = uses_[i];
     const std::string& name = program_.channels[i].name;
-    const bool grants = program_.channels[i].space == Space::kGrants;
-    if (use.produces && use.consumes && !grants) return Broken(10, Cat("it produces and consumes channel ", name));
+    const bool clc = program_.channels[i].space == Space::kClcResponses;
+    if (use.produces && use.consumes && !clc) return Broken(10, Cat("it produces and consumes channel ", name));
     if (use.release_lag != use.drain_lag) {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
     }
-    if (use.in_turn && !use.passes && program_.channels[i].space != Space::kTurns)
+    if (use.in_pingpong && !use.passes && program_.channels[i].space != Space::kOrder)
       return Broken(14, Cat("it is a ping-pong role and does not pass the other roles' slots of channel ", name));
     for (size_t side = 0; side < 2; ++side) {
       // Only one of the ping-pong roles of a channel arrives.
-      if (use.passes && work_.turn > 0) continue;
+      if (use.passes && work_.pingpong_index > 0) continue;
       arrivals_[i][side] += use.arrivals[side];
     }
     producers_[i] += use.produces ? 1 : 0;
@@ -272,11 +272,11 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = read->fragment, .columns = read->columns};
   if (const auto* registers = std::get_if<AccRegistersAttrs>(&op.attrs))
     return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
-  if (const auto* sums = std::get_if<ReadSumsAttrs>(&op.attrs))
-    return {.kind = sums->fragment, .columns = sums->columns};
-  if (JoinsPairs(op)) {
+  if (const auto* promoted = std::get_if<ReadPromotedAttrs>(&op.attrs))
+    return {.kind = promoted->fragment, .columns = promoted->columns};
+  if (IsGatedOp(op)) {
     const FragmentLayout& pairs = values_[op.operands[0]].fragment;
-    return program_.row_axis == Axis::kM ? pairs.JoinedColumns() : pairs.JoinedRows();
+    return program_.row_axis == Axis::kM ? pairs.GatedColumns() : pairs.GatedRows();
   }
   return values_[op.operands[0]].fragment;
 }
@@ -329,9 +329,9 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   }
   const auto* rows = std::get_if<WarpRowAttrs>(&op.attrs);
   if (rows == nullptr) return Ok();
-  if (program_.kept_rows != 0) {
-    if (rows->rows * role_->warps == program_.kept_rows) return Ok();
-    return Broken(8, Cat("a warp has ", program_.kept_rows / role_->warps, " rows, not ", rows->rows));
+  if (program_.live_rows != 0) {
+    if (rows->rows * role_->warps == program_.live_rows) return Ok();
+    return Broken(8, Cat("a warp has ", program_.live_rows / role_->warps, " rows, not ", rows->rows));
   }
   if (rows->rows == 16 || rows->rows == 32) return Ok();
   return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
@@ -339,8 +339,8 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
 
 Status RoleVerifier::Check(const Op& op) {
   switch (op.kind) {
-#define OP(Name, mnemonic, operands, result, stages, body, category, crew, roles, needs, check, ...) \
-  case OpKind::k##Name:                                                                              \
+#define OP(Name, mnemonic, operands, result, stages, body, category, executor, roles, needs, check, ...) \
+  case OpKind::k##Name:                                                                                  \
     return Check##check(op);
 #include "ir/ops.def"
   }
@@ -360,18 +360,18 @@ Status RoleVerifier::CheckParam(const Op& op) const {
 Status RoleVerifier::CheckScale(const Op& op) const {
   return CheckScalar(op.As<ScaleAttrs>().binding, ParamKind::kFloat);
 }
-Status RoleVerifier::CheckLoadFactor(const Op& op) const { return Needs({op.As<ScaleAttrs>().binding}); }
+Status RoleVerifier::CheckLoadScaleFactor(const Op& op) const { return Needs({op.As<ScaleAttrs>().binding}); }
 Status RoleVerifier::CheckPartial(const Op&) const { return Needs({Binding::kWorkspace}); }
 
-Status RoleVerifier::CheckClearSums(const Op& op) {
-  sums_ = op.As<ClearSumsAttrs>().fragment;
+Status RoleVerifier::CheckClearPromoted(const Op& op) {
+  promoted_ = op.As<ClearPromotedAttrs>().fragment;
   return Ok();
 }
-Status RoleVerifier::CheckAddSums(const Op& op) const {
-  return CheckSums(op.As<AddSumsAttrs>().column, values_[op.operands[0]].fragment);
+Status RoleVerifier::CheckAddPromoted(const Op& op) const {
+  return CheckPromoted(op.As<AddPromotedAttrs>().column, values_[op.operands[0]].fragment);
 }
-Status RoleVerifier::CheckReadSums(const Op& op) const {
-  return CheckSums(op.As<ReadSumsAttrs>().column, FragmentOf(op));
+Status RoleVerifier::CheckReadPromoted(const Op& op) const {
+  return CheckPromoted(op.As<ReadPromotedAttrs>().column, FragmentOf(op));
 }
 
 Status RoleVerifier::CheckStageStore(const Op& op) const { return CheckStaging(op, op.As<StageAttrs>().buffer); }

@@ -36,7 +36,7 @@ class RoleVerifier {
   Status Verify();
 
  private:
-  enum class SlotState : uint8_t { kPut, kTaken, kKept, kCursor, kClosed };
+  enum class SlotState : uint8_t { kPut, kTaken, kResident, kCursor, kClosed };
   // What is known about a value while it is in scope.
   struct Value {
     bool defined = false, in_scope = false;
@@ -50,7 +50,7 @@ class RoleVerifier {
   struct Use {
     bool produces = false, consumes = false;
     bool passes = false;                 // slots of the other ping-pong roles
-    bool in_turn = false;                // taken from in the tile loop of a ping-pong role
+    bool in_pingpong = false;            // taken from in the tile loop of a ping-pong role
     int open = 0;                        // slots put or taken and not yet sent or released
     int release_lag = 0, drain_lag = 0;  // of the lagging releases and of the drain
     std::array<int, 2> arrivals{};       // per Side, for each slot
@@ -73,7 +73,7 @@ class RoleVerifier {
   Status CheckClusterIndex(const Op& op) const;
   Status CheckParam(const Op& op) const;
   Status CheckScale(const Op& op) const;
-  Status CheckLoadFactor(const Op& op) const;
+  Status CheckLoadScaleFactor(const Op& op) const;
   Status CheckPartial(const Op& op) const;
   Status CheckPut(const Op& op);
   Status CheckTake(const Op& op);
@@ -83,18 +83,18 @@ class RoleVerifier {
   Status CheckPass(const Op& op);
   Status CheckAdvance(const Op& op);
   Status CheckAdvanceBy(const Op& op);
-  Status CheckClearSums(const Op& op);
-  Status CheckAddSums(const Op& op) const;
-  Status CheckReadSums(const Op& op) const;
+  Status CheckClearPromoted(const Op& op);
+  Status CheckAddPromoted(const Op& op) const;
+  Status CheckReadPromoted(const Op& op) const;
   Status CheckStageStore(const Op& op) const;
   Status CheckStoreRows(const Op& op) const;
   Status CheckBulkWait(const Op& op) const;
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
   Status CheckWork(const Op& op);
-  Status CheckTurns() const;
-  bool HoldsTurn() const;
-  Status CheckGrant(const Op& op);
+  Status CheckPingpong() const;
+  bool HoldsOrderSlot() const;
+  Status CheckClcResponse(const Op& op);
   Status CheckExpect(const Op& op);
   Status CheckDrain(const Op& op);
   Status CheckCursor(const Op& op);
@@ -102,14 +102,14 @@ class RoleVerifier {
   Status Arrive(ValueId slot, Side side, int count);
   Status VerifyArrivals() const;
   Status FillTile(const Op& op, int tile);
-  Status FillByBoxes(const Op& op, int tile, Binding map, Reach to, bool part);
-  Status CheckReach(Reach to) const;
+  Status FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, bool part);
+  Status CheckMulticastScope(MulticastScope to) const;
   Status CheckLoad(const Op& op);
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);
-  Status CheckLanes(const Op& op) const;
+  Status CheckRowBorderMask(const Op& op) const;
   Status CheckPack(const Op& op) const;
-  Status CheckAddTotals(const Op& op) const;
+  Status CheckReducePartialRows(const Op& op) const;
   Status CheckArrival(const Op& op);
   Status CheckBulkStore(const Op& op) const;
   Status CheckMma(const Op& op) const;
@@ -118,8 +118,8 @@ class RoleVerifier {
   Status CheckScaleCopy(const Op& op) const;
   Status CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent) const;
   Status CheckFragment(const Op& op) const;
-  Status CheckFactors(const Op& op) const;
-  Status CheckSums(int column, const FragmentLayout& piece) const;
+  Status CheckScaleFactors(const Op& op) const;
+  Status CheckPromoted(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
   Status CheckStaged(const Op& op, const Buffer& buffer) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
@@ -130,13 +130,13 @@ class RoleVerifier {
   Status CheckStep(const Op& op) const;
   Status CheckNumbers(Function function, int number) const;
   // Whether its result is its first operand with pairs of columns combined.
-  bool JoinsPairs(const Op& op) const;
+  bool IsGatedOp(const Op& op) const;
   Status CheckPairs(const FragmentLayout& pairs) const;
   Status CheckCall(const Op& op) const;
   Status CheckVector(const Op& op, int vector, DataType type) const;
   Status Open(const Op& op, SlotState state);
   Status Close(const Op& op, SlotState expected);
-  Status CheckStaying(const Op& op);
+  Status CheckResident(const Op& op);
   Status CheckFilledOnce(const Op& op) const;
   Status Needs(std::initializer_list<Binding> bindings) const;
   Status NeedsBounds(Operand operand) const;
@@ -158,13 +158,13 @@ class RoleVerifier {
   size_t region_count_ = 0;
   std::vector<Value> values_;
   SlotChannels slots_;
-  std::optional<FragmentKind> sums_;             // of the current role, once they are cleared
-  int arriving_ = 0;                             // its warps that arrive together; 0: none do
-  std::vector<Use> uses_;                        // of the current role, per channel
-  std::vector<int> producers_, consumers_;       // per channel
-  std::vector<std::array<int, 2>> arrivals_;     // of all roles, per channel and Side
-  std::vector<std::vector<const Role*>> turns_;  // the ping-pong roles, by index
-  std::vector<std::vector<bool>> tiles_loaded_;  // per channel and tile
+  std::optional<FragmentKind> promoted_;                  // of the current role, once they are cleared
+  int arriving_ = 0;                                      // its warps that arrive together; 0: none do
+  std::vector<Use> uses_;                                 // of the current role, per channel
+  std::vector<int> producers_, consumers_;                // per channel
+  std::vector<std::array<int, 2>> arrivals_;              // of all roles, per channel and Side
+  std::vector<std::vector<const Role*>> pingpong_roles_;  // the ping-pong roles, by index
+  std::vector<std::vector<bool>> tiles_loaded_;           // per channel and tile
 };
 
 }  // namespace laneshift::ir

@@ -139,12 +139,12 @@ namespace {
 StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& output, int64_t rows, int64_t columns) {
   switch (operand) {
     case StepOperand::kRowVector:
-    case StepOperand::kRowTotal:
+    case StepOperand::kRowReduction:
       return Vector(type, rows);
     case StepOperand::kColumnVector:
-    case StepOperand::kColumnTotal:
+    case StepOperand::kColumnReduction:
       return Vector(type, columns);
-    case StepOperand::kTotal:
+    case StepOperand::kReduction:
       return Vector(type, 1);
     case StepOperand::kBlocks:
       return StoredTensor::Matrices(type, 1, ScaleRuns(rows), ScaleRuns(columns), ScaleRuns(columns),
@@ -182,7 +182,7 @@ std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
           {.name = base::Cat("epilogue[", tensors.size(), "] (", name, ")"),
            .tensor = table ? Vector(own.type, own.count) : TensorOf(own.operand, own.type, output, rows, columns),
            .written = own.operand == StepOperand::kOutput,
-           .total = IsTotal(own.operand),
+           .reduction = IsReduction(own.operand),
            .matrix = IsMatrix(own.operand)});
     }
   }

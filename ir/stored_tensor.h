@@ -72,9 +72,9 @@ StoredTensor Stored(const Problem& problem, OperandRole role);
 struct EpilogueTensor {
   std::string name;  // "epilogue[0] (bias_n)"
   StoredTensor tensor;
-  bool written = false;  // and not read
-  bool total = false;    // a reduction, which adds to the value that is there
-  bool matrix = false;   // has the layout of D
+  bool written = false;    // and not read
+  bool reduction = false;  // a reduction, which adds to the value that is there
+  bool matrix = false;     // has the layout of D
 };
 // REQUIRES: the problem is complete.
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);

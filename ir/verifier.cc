@@ -120,9 +120,9 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   }
   if (program.row_axis == Axis::kK) return BrokenRule(1, "the rows of an accumulator run along m or n, not k");
   LS_TRY(CheckCluster(program, target));
-  if (program.kept_rows != 0 && (program.kept_rows < 0 || program.kept_rows >= program.tile_m ||
-                                 program.tile_m != kTensorLanes || program.kept_rows % kRefreshedRows != 0)) {
-    return BrokenRule(1, Cat("kept_rows=", program.kept_rows, " is not an equal part of each ", kPartitionLanes, " of ",
+  if (program.live_rows != 0 && (program.live_rows < 0 || program.live_rows >= program.tile_m ||
+                                 program.tile_m != kTensorLanes || program.live_rows % kRefreshedRows != 0)) {
+    return BrokenRule(1, Cat("live_rows=", program.live_rows, " is not an equal part of each ", kPartitionLanes, " of ",
                              kTensorLanes, " rows"));
   }
   LS_TRY(CheckNames("channel", program.channels));
@@ -174,7 +174,7 @@ Status CheckParams(const Program& program, const target::Target& target) {
 
 Status CheckSpace(const Program& program, const Channel& channel, const target::Target& target) {
   const bool placed = channel.rows != 0 || channel.columns != 0 || channel.tmem_column != -1;
-  if (channel.space == Space::kGrants) {
+  if (channel.space == Space::kClcResponses) {
     if (!target.Has(target::Feature::kLaunchControl))
       return BrokenRule(
           4, Cat("channel ", channel.name, " needs cluster launch control, which ", target.name, " does not have"));
@@ -182,8 +182,8 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
       return BrokenRule(4, Cat("channel ", channel.name, " of CLC responses holds tiles"));
     return Ok();
   }
-  if (channel.space == Space::kTurns) {
-    if (channel.stages == 1 && !placed && channel.tiles.empty() && !channel.own) return Ok();
+  if (channel.space == Space::kOrder) {
+    if (channel.stages == 1 && !placed && channel.tiles.empty() && !channel.is_private) return Ok();
     return BrokenRule(4, Cat("channel ", channel.name, " is an order channel, but not one empty slot"));
   }
   if (channel.space == Space::kShared) {
@@ -216,24 +216,24 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
 
 Status CheckRings(const Program& program, const target::Target& target) {
   const bool lowered = program.stage == Stage::kLowered;
-  const auto grants = std::count_if(program.channels.begin(), program.channels.end(),
-                                    [](const Channel& channel) { return channel.space == Space::kGrants; });
-  if (grants > 1) return BrokenRule(4, "there is more than one channel of CLC responses");
+  const auto responses = std::count_if(program.channels.begin(), program.channels.end(),
+                                       [](const Channel& channel) { return channel.space == Space::kClcResponses; });
+  if (responses > 1) return BrokenRule(4, "there is more than one channel of CLC responses");
   for (const Channel& channel : program.channels) {
     if (channel.stages < 1 || channel.stages > kMaxExtent) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
     }
     LS_TRY(CheckSpace(program, channel, target));
-    if (channel.own && (channel.space != Space::kTensor || channel.full_arrivals != 0)) {
+    if (channel.is_private && (channel.space != Space::kTensor || channel.full_arrivals != 0)) {
       return BrokenRule(
           4, Cat("channel ", channel.name, " is a private ring, but not in Tensor Memory or filled by other roles"));
     }
-    if (channel.stays && (channel.space != Space::kShared || channel.empty_arrivals != 0)) {
+    if (channel.resident && (channel.space != Space::kShared || channel.empty_arrivals != 0)) {
       return BrokenRule(4, Cat("channel ", channel.name, " is resident, but is not shared or is released"));
     }
     // No other role fills a private ring, and none releases resident slots.
-    for (const int arrivals : {channel.own ? channel.empty_arrivals : channel.full_arrivals,
-                               channel.stays ? channel.full_arrivals : channel.empty_arrivals}) {
+    for (const int arrivals : {channel.is_private ? channel.empty_arrivals : channel.full_arrivals,
+                               channel.resident ? channel.full_arrivals : channel.empty_arrivals}) {
       if (lowered ? arrivals < 1 : arrivals != 0) {
         return BrokenRule(4, Cat("channel ", channel.name, " of a ", lowered ? "lowered" : "scheduled", " program has ",
                                  arrivals, " arrivals"));
@@ -334,9 +334,9 @@ std::vector<Extent> SharedExtents(const Program& program) {
     }
     extents.push_back({channel.barrier_offset, int64_t{kBarrierBytes} * channel.Barriers(), kBarrierBytes,
                        Cat("the barriers of ", channel.name)});
-    if (channel.space == Space::kGrants) {
+    if (channel.space == Space::kClcResponses) {
       extents.push_back(
-          {channel.grant_offset, step * channel.stages, kGrantBytes, Cat("the responses of ", channel.name)});
+          {channel.response_offset, step * channel.stages, kClcResponseBytes, Cat("the responses of ", channel.name)});
     }
   }
   for (const Buffer& buffer : program.buffers) {
@@ -372,7 +372,7 @@ Status CheckStorage(const Program& program, const target::Target& target) {
   }
   const auto unplaced = [&](int offset) { return assigned || offset == -1; };
   for (const Channel& channel : program.channels) {
-    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column) && unplaced(channel.grant_offset);
+    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column) && unplaced(channel.response_offset);
     for (const TileSlot& tile : channel.tiles) clean = clean && unplaced(tile.offset);
     if (!clean) return BrokenRule(13, Cat("channel ", channel.name, " has a place in a program without smem_bytes"));
   }

@@ -22,13 +22,13 @@ constexpr std::string_view kLoweredGemm = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
-constexpr std::string_view kTurns = "gemm_turns_sm_90a_scheduled";
-constexpr std::string_view kTurnsLowered = "gemm_turns_sm_90a_lowered";
-constexpr std::string_view kKept = "gemm_kept_sm_90a_scheduled";
-constexpr std::string_view kKeptColumns = "gemm_kept_columns_sm_90a_lowered";
-constexpr std::string_view kKeptLowered = "gemm_kept_sm_90a_lowered";
-constexpr std::string_view kLines = "gemm_totals_sm_100a_scheduled";
-constexpr std::string_view kTotals = "totals_sm_90a_lowered";
+constexpr std::string_view kPingpong = "gemm_pingpong_sm_90a_scheduled";
+constexpr std::string_view kPingpongLowered = "gemm_pingpong_sm_90a_lowered";
+constexpr std::string_view kResident = "gemm_resident_sm_90a_scheduled";
+constexpr std::string_view kResidentColumns = "gemm_resident_columns_sm_90a_lowered";
+constexpr std::string_view kResidentLowered = "gemm_resident_sm_90a_lowered";
+constexpr std::string_view kLines = "gemm_reductions_sm_100a_scheduled";
+constexpr std::string_view kReductions = "reductions_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
@@ -49,9 +49,10 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLoweredGemm,  kHopper, kHopperLowered, kShared,      kPixels,       kGather, kOffset,
-        kShift,     kShiftLowered, kFused,  kMasked,        kTurns,       kTurnsLowered, kPack,   kTotals,
-        kLines,     kWords,        kKept,   kKeptColumns,   kKeptLowered, kPanels,       kSharers}) {
+       {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,   kPixels,          kGather,
+        kOffset,    kShift,       kShiftLowered, kFused,         kMasked,   kPingpong,        kPingpongLowered,
+        kPack,      kReductions,  kLines,        kWords,         kResident, kResidentColumns, kResidentLowered,
+        kPanels,    kSharers}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -138,7 +139,7 @@ constexpr Broken kBroken[] = {
     {7, kShared, " slices=4", "", "it has the operand blocks of K if and only if tiles are cut into slices"},
     {7, kScheduled, "raster=8", "raster=8 slices=2", "it has the operand blocks of K if and only if tiles are cut into slices"},
     {8, kShared, "slices=4", "slices=4 source=launch_control", "tiles can be cut into slices only in a static order of work"},
-    {14, kShared, "slices=4", "slices=4 turns=2", "ping-pong roles need whole tiles in a static order"},
+    {14, kShared, "slices=4", "slices=4 pingpong_roles=2", "ping-pong roles need whole tiles in a static order"},
     {8, kShared, "vector=1", "vector=2", "vector=2 is not a power of two that divides runs of 1 within 16 bytes"},
     {8, kScheduled, "step=1", "step=0", "step is not positive"},
     {8, kScheduled, "const 128", "const -1", "a constant cannot be negative"},
@@ -167,11 +168,11 @@ constexpr Broken kBroken[] = {
     {8, kLines, "axis=n", "axis=none", "partial rows are reductions of rows or columns"},
     {8, kLines, "unit=32", "unit=0", "a unit of 0 in 1"},
     {9, kLines, "  param base_e1\n", "", "param base_e1 is not declared"},
-    {12, kTotals, "tile=1x32x1", "tile=1x16x1", "a tile of 1x16 is not 8 columns for each of 4 warps"},
-    {9, kTotals, "  param lines_t1\n", "", "param lines_t1 is not declared"},
-    {9, kTotals, "  param base_e0\n", "", "param base_e0 is not declared"},
-    {8, kTotals, "total=1", "total=8", "there is no reduction 8"},
-    {6, kTotals, "kind=copy", "kind=load", "it is not legal in a role of kind load"},
+    {12, kReductions, "tile=1x32x1", "tile=1x16x1", "a tile of 1x16 is not 8 columns for each of 4 warps"},
+    {9, kReductions, "  param count_partial_rows1\n", "", "param count_partial_rows1 is not declared"},
+    {9, kReductions, "  param base_e0\n", "", "param base_e0 is not declared"},
+    {8, kReductions, "reduction=1", "reduction=8", "there is no reduction 8"},
+    {6, kReductions, "kind=copy", "kind=load", "it is not legal in a role of kind load"},
     {6, kPack, "kind=copy", "kind=load", "it is not legal in a role of kind load"},
     {9, kScheduled, "  param batch\n", "", "param batch is not declared"},
     {9, kScheduled, "  param map_b box=bf16[n:256 k:64] swizzle=128\n", "", "param map_b is not declared"},
@@ -235,29 +236,29 @@ constexpr Broken kBroken[] = {
     {9, kPanels, "param map_d box=bf16[m:16 n:64]", "param map_d box=bf16[m:16 n:48]", "the box of map_d is not a column of buffer out0"},
     {4, kSharers, "sharers=4", "sharers=3", "buffer out is shared by 3 of 8 warps each"},
     {12, kSharers, "sharers=4", "sharers=2", "a fragment of 16 x 64 does not fill a copy of buffer out"},
-    {4, kKept, "channel a shared stages=4", "channel a shared stages=4 own", "channel a is a private ring, but not in Tensor Memory or filled by other roles"},
-    {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=1/8", "channel b is resident, but is not shared or is released"},
-    {4, kKeptLowered, "stays arrivals=1/0", "stays arrivals=0/0", "of a lowered program has 0 arrivals"},
-    {10, kKeptLowered, "stays arrivals=1/0", "stays arrivals=2/0", "channel b await 2 arrivals, the roles make 1"},
-    {15, kKept, "    await %32 b\n", "", "it has not awaited channel b"},
-    {15, kKept, "stages=4 stays", "stages=4", "channel b is not resident"},
-    {15, kKept, "%19 = put a\n        tma.load %19, %18, %10, %9 tile=a operand=a", "%19 = put b\n        tma.load %19, %18, %10, %9 tile=b operand=b", "it fills the slots of channel b, which is resident, for each tile"},
-    {15, kKept, "%51 = kept %47 b", "%51 = take b", "it takes from channel b, which is resident"},
-    {11, kKept, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
+    {4, kResident, "channel a shared stages=4", "channel a shared stages=4 private", "channel a is a private ring, but not in Tensor Memory or filled by other roles"},
+    {4, kResidentLowered, "resident arrivals=1/0", "resident arrivals=1/8", "channel b is resident, but is not shared or is released"},
+    {4, kResidentLowered, "resident arrivals=1/0", "resident arrivals=0/0", "of a lowered program has 0 arrivals"},
+    {10, kResidentLowered, "resident arrivals=1/0", "resident arrivals=2/0", "channel b await 2 arrivals, the roles make 1"},
+    {15, kResident, "    await %32 b\n", "", "it has not awaited channel b"},
+    {15, kResident, "stages=4 resident", "stages=4", "channel b is not resident"},
+    {15, kResident, "%19 = put a\n        tma.load %19, %18, %10, %9 tile=a operand=a", "%19 = put b\n        tma.load %19, %18, %10, %9 tile=b operand=b", "it fills the slots of channel b, which is resident, for each tile"},
+    {15, kResident, "%51 = kept %47 b", "%51 = take b", "it takes from channel b, which is resident"},
+    {11, kResident, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
     {12, kShared, "sharers=4\n", "sharers=2\n", "of 2 warps that share a copy of buffer out, 4 arrive together"},
-    {4, kTurns, "turns turns stages=1", "turns turns stages=2", "channel turns is an order channel, but not one empty slot"},
-    {8, kTurns, "turn=1 turns=2", "turn=2 turns=2", "turn 2 of 2"},
-    {14, kTurns, "turn=1 turns=2", "turns=2", "2 roles have ping-pong index 0 of 2"},
-    {14, kTurns, "turn=1 turns=2", "turn=1 turns=3", "0 roles have ping-pong index 2 of 3"},
+    {4, kPingpong, "order order stages=1", "order order stages=2", "channel turns is an order channel, but not one empty slot"},
+    {8, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=2 pingpong_roles=2", "pingpong_index=2 of 2"},
+    {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_roles=2", "2 roles have ping-pong index 0 of 2"},
+    {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=1 pingpong_roles=3", "0 roles have ping-pong index 2 of 3"},
 };
 
 // The same for the ops of convolutions.
 constexpr Broken kBrokenConvolutions[] = {
-    {1, kFused, "kept_rows=120", "kept_rows=122", "kept_rows=122 is not an equal part of each 32 of 128 rows"},
-    {1, kFused, "kept_rows=120", "kept_rows=128", "kept_rows=128 is not an equal part of each 32 of 128 rows"},
-    {1, kFused, "kept_rows=120", "kept_rows=-4", "kept_rows=-4 is not an equal part of each 32 of 128 rows"},
+    {1, kFused, "live_rows=120", "live_rows=122", "live_rows=122 is not an equal part of each 32 of 128 rows"},
+    {1, kFused, "live_rows=120", "live_rows=128", "live_rows=128 is not an equal part of each 32 of 128 rows"},
+    {1, kFused, "live_rows=120", "live_rows=-4", "live_rows=-4 is not an equal part of each 32 of 128 rows"},
     {3, kShift, "box=bf16[m:1 k:64]", "box=bf16[m:2 k:64]", "2 rows, not a multiple of 8"},
-    {4, kShift, "channel x shared stages=3", "channel x shared stages=3 own", "channel x is a private ring, but not in Tensor Memory or filled by other roles"},
+    {4, kShift, "channel x shared stages=3", "channel x shared stages=3 private", "channel x is a private ring, but not in Tensor Memory or filled by other roles"},
     {6, kShift, "          send %116\n", "          send %116\n          tensor.shift %116\n", "it is not legal in a role of kind load"},
     {6, kShift, "          send %116\n", "          tensor.copy %116, %116 tile=x0\n          send %116\n", "it is not legal in a role of kind load"},
     {6, kShift, "          send %116\n", "          tensor.refresh %116, %116 tile=edge0 row=0\n          send %116\n", "it is not legal in a role of kind load"},
@@ -266,7 +267,7 @@ constexpr Broken kBrokenConvolutions[] = {
     {6, kOffset, "          send %44\n", "          copy.load.pixels %44, %45, %20, %9 tile=x0 vector=8\n          send %44\n", "it is not legal in a role of kind load"},
     {7, kPixels, "%20, %50, %53 tile=x", "%20, %50 tile=x", "an im2col copy has a channel, 3 or 4 starts and 2 or 3 offsets"},
     {7, kPixels, "%104, %107, %108 buffer", "%104, %107 buffer", "an implicit-GEMM index starts with 3 or 4 coordinates"},
-    {7, kMasked, "lanes.beside %83 columns=1", "lanes.beside %85 columns=1", "operand %85 is of type slot, not index"},
+    {7, kMasked, "border.mask %83 columns=1", "border.mask %85 columns=1", "operand %85 is of type slot, not index"},
     {7, kMasked, ", %86 a=", ", %86, %87 a=", "an MMA has more than one lane mask"},
     {7, kMasked, ", %86 a=", ", %83 a=", "operand %83 is of type index, not lanes"},
     {8, kPixels, "map=map_a", "map=alpha", "map is not a tensor map"},
@@ -281,7 +282,7 @@ constexpr Broken kBrokenConvolutions[] = {
     {8, kGather, "first=64", "first=-64", "only blocks of a known filter have a first element"},
     {8, kGather, "vector=1 channels=3", "vector=8 channels=3", "only blocks of a known filter have a first element, and they are accessed by single elements"},
     {8, kGather, "tile=w operand=b", "tile=w operand=a taps", "only loads by threads address taps, and only those of B"},
-    {8, kFused, "shift lost=1", "shift lost=32", "of 32 lanes 32 are stale"},
+    {8, kFused, "shift stale=1", "shift stale=32", "of 32 lanes 32 are stale"},
     {8, kFused, "warp.row rows=30", "warp.row rows=32", "a warp has 30 rows, not 32"},
     {8, kMasked, "columns=1\n", "columns=0\n", "columns=0 is not a distance of 1 to 31"},
     {8, kMasked, "columns=-1\n", "columns=-32\n", "columns=-32 is not a distance of 1 to 31"},
@@ -295,12 +296,12 @@ constexpr Broken kBrokenConvolutions[] = {
     {9, kPixels, "  param map_d box=bf16[m:32 n:64] swizzle=128\n", "", "param map_d is not declared"},
     {10, kShift, "reserve a\n", "reserve acc\n", "it reserves a slot of a channel that other roles use, too"},
     {10, kGather, "      copy.load %7, %9, %0, %1 tile=w operand=b\n", "", "nothing loads tile w.w"},
-    {4, kShiftLowered, "own column=0", "column=0", "of a lowered program has 0 arrivals"},
+    {4, kShiftLowered, "private column=0", "column=0", "of a lowered program has 0 arrivals"},
     {11, kShift, "          retire %189\n", "", "slot %189 is put, but not sent"},
     {11, kShift, "          release %188\n", "", "slot %188 is taken, but not released"},
     {11, kShift, "%190, %187 b=w\n          release %190\n", "%190, %187 b=w\n          release %190\n          mma.tensor %174, %189, %190, %187 b=w\n", "is used after it was sent, released or passed"},
-    {12, kShift, "columns=32 own", "columns=64 own", "channel a is not an operand of 128 lanes and 32 columns in Tensor Memory"},
-    {12, kShift, "rows=128 columns=32 own", "rows=64 columns=32 own", "channel a is not an operand of 128 lanes and 32 columns in Tensor Memory"},
+    {12, kShift, "columns=32 private", "columns=64 private", "channel a is not an operand of 128 lanes and 32 columns in Tensor Memory"},
+    {12, kShift, "rows=128 columns=32 private", "rows=64 columns=32 private", "channel a is not an operand of 128 lanes and 32 columns in Tensor Memory"},
     {12, kShift, "tensor.copy %189, %188 tile=x0", "tensor.copy %189, %188 tile=edge0", "tile edge0 has not 128 rows"},
     {12, kShift, "tensor.copy %189, %188 tile=x0", "tensor.copy %189, %188 tile=x0 row=1", "tile x0 has not 129 rows"},
     {12, kShift, "tile=edge0 row=4\n          %195", "tile=edge0 row=5\n          %195", "tile edge0 has not 9 rows"},
@@ -308,7 +309,7 @@ constexpr Broken kBrokenConvolutions[] = {
     {12, kShift, "tensor.shift %189\n", "tensor.shift %174\n", "channel acc is not an operand of 128 lanes and 32 columns in Tensor Memory"},
     {12, kOffset, "row=2\n", "row=9\n", "tile x0 is not bf16 of m=128"},
     {12, kOffset, "row=1\n", "row=-1\n", "tile x0 is not bf16 of m=128"},
-    {13, kShiftLowered, "own column=0", "own column=1", "overlap at column"},
+    {13, kShiftLowered, "private column=0", "private column=1", "overlap at column"},
 };
 // clang-format on
 
@@ -358,10 +359,11 @@ struct BrokenConvolution {
 constexpr BrokenConvolution kBrokenConvolutionStructs[] = {
     {"rule 12: an MMA can begin at a later row of a tile only if rows are spans of 64 or 128 bytes", kOffset,
      [](Program& p) { p.params[0].box.swizzle = p.channels[0].tiles[0].layout.swizzle = Swizzle::k32; }},
-    {"rule 12: lanes are positions only in tiles of 128 rows without stale lanes", kMasked, [](Program& p) { p.kept_rows = 120; }},
+    {"rule 12: lanes are positions only in tiles of 128 rows without stale lanes", kMasked,
+     [](Program& p) { p.live_rows = 120; }},
     {"rule 12: a shift moves 128 lanes", kFused,
      [](Program& p) {
-       p.kept_rows = 0;
+       p.live_rows = 0;
        p.tile_m = p.channels[2].rows = 64;
      }},
 };

@@ -95,7 +95,7 @@ Status DeviceOperands::PoisonOutput(const device::Stream& stream) const {
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem_);
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     if (tensors[i].written) LS_TRY(epilogue_[i].FillBytes(stream, 0xff));
-    if (tensors[i].total) LS_TRY(epilogue_[i].FillBytes(stream, 0));
+    if (tensors[i].reduction) LS_TRY(epilogue_[i].FillBytes(stream, 0));
   }
   return Of(OperandRole::kD).FillBytes(stream, 0xff);
 }

@@ -46,10 +46,10 @@ Result<RotatingOperands> RotatingOperands::Make(const device::Device& device, co
   return rotating;
 }
 
-Result<std::vector<std::vector<Sample>>> TimeInTurns(const device::Device& device, const device::Stream& stream,
-                                                     RotatingOperands& operands,
-                                                     const std::vector<Contender>& contenders, int rounds,
-                                                     const ReadConditions& read_conditions) {
+Result<std::vector<std::vector<Sample>>> TimeInterleaved(const device::Device& device, const device::Stream& stream,
+                                                         RotatingOperands& operands,
+                                                         const std::vector<Contender>& contenders, int rounds,
+                                                         const ReadConditions& read_conditions) {
   const size_t warm_up_passes = std::max(kMinWarmUpPasses, operands.size());
   for (size_t pass = 0; pass < warm_up_passes; ++pass) {
     for (const Contender& contender : contenders) LS_TRY(contender(operands.Next()));
@@ -84,7 +84,7 @@ Result<std::vector<double>> MedianMicroseconds(const device::Device& device, con
                                                const DeviceOperands& operands, const std::vector<Contender>& contenders,
                                                int calls) {
   LS_ASSIGN(RotatingOperands rotating, RotatingOperands::Make(device, stream, operands));
-  LS_ASSIGN(const auto samples, TimeInTurns(device, stream, rotating, contenders, std::max(calls, kMinTimedCalls)));
+  LS_ASSIGN(const auto samples, TimeInterleaved(device, stream, rotating, contenders, std::max(calls, kMinTimedCalls)));
   std::vector<double> medians;
   for (const auto& own : samples) medians.push_back(autotune::EstimateOf(own).median);
   return medians;

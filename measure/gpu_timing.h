@@ -28,12 +28,12 @@ class RotatingOperands {
                                        const DeviceOperands& operands);
   size_t size() const { return sets_.size(); }
   // The arguments of the next set.
-  const Arguments& Next() { return sets_[turn_++ % sets_.size()]; }
+  const Arguments& Next() { return sets_[next_++ % sets_.size()]; }
 
  private:
   std::vector<DeviceOperands> clones_;
   std::vector<Arguments> sets_;
-  size_t turn_ = 0;
+  size_t next_ = 0;
 };
 
 // Reads the state of the device while it is at work; may be empty.
@@ -41,10 +41,11 @@ using ReadConditions = std::function<store::Conditions()>;
 
 // `rounds` samples of each contender, after warming up. Each contender has seen each set before it is timed: cuDNN
 // prepares a descriptor for every one.
-Result<std::vector<std::vector<store::Sample>>> TimeInTurns(const device::Device& device, const device::Stream& stream,
-                                                            RotatingOperands& operands,
-                                                            const std::vector<Contender>& contenders, int rounds,
-                                                            const ReadConditions& read_conditions = {});
+Result<std::vector<std::vector<store::Sample>>> TimeInterleaved(const device::Device& device,
+                                                                const device::Stream& stream,
+                                                                RotatingOperands& operands,
+                                                                const std::vector<Contender>& contenders, int rounds,
+                                                                const ReadConditions& read_conditions = {});
 
 // The median time of each contender in microseconds, over max(calls, kMinTimedCalls) rounds.
 Result<std::vector<double>> MedianMicroseconds(const device::Device& device, const device::Stream& stream,

@@ -48,15 +48,15 @@ Status GuardedBuffer::FillBytes(const device::Stream& stream, uint8_t value) con
 Result<std::optional<std::string>> GuardedBuffer::Damage(const device::Stream& stream) const {
   std::optional<std::string> damage;
   if (red_zone_bytes_ == 0) return damage;
-  std::vector<uint8_t> before(red_zone_bytes_), behind(red_zone_bytes_);
+  std::vector<uint8_t> before(red_zone_bytes_), after(red_zone_bytes_);
   LS_TRY(buffer_.CopyToHost(stream, before.data(), before.size(), 0));
-  LS_TRY(buffer_.CopyToHost(stream, behind.data(), behind.size(), red_zone_bytes_ + size_));
+  LS_TRY(buffer_.CopyToHost(stream, after.data(), after.size(), red_zone_bytes_ + size_));
   LS_TRY(stream.Synchronize());
   const auto touched = [](uint8_t byte) { return byte != kRedZone; };
   if (const auto at = std::find_if(before.rbegin(), before.rend(), touched); at != before.rend()) {
     damage = base::Cat(at - before.rbegin() + 1, " bytes before its beginning");
-  } else if (const auto past = std::find_if(behind.begin(), behind.end(), touched); past != behind.end()) {
-    damage = base::Cat(past - behind.begin(), " bytes after its end");
+  } else if (const auto past = std::find_if(after.begin(), after.end(), touched); past != after.end()) {
+    damage = base::Cat(past - after.begin(), " bytes after its end");
   }
   return damage;
 }

@@ -140,7 +140,7 @@ Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, i
   }
   ReadConditions read;
   if (nvml_) read = [this] { return nvml_->Read(); };
-  return TimeInTurns(parts.device, stream_, *rotating_, contenders, rounds, read);
+  return TimeInterleaved(parts.device, stream_, *rotating_, contenders, rounds, read);
 }
 
 }  // namespace laneshift::measure

@@ -106,7 +106,7 @@ bool IsOf(const ir::FunctionInput& asked, const FunctionParameter& compiled) {
 
 // Whether a program calls the compiled function.
 bool IsOf(const ir::ProgramFunction& called, const Signature& compiled) {
-  return (called.joins_pairs) == compiled.joins_pairs &&
+  return (called.is_gated) == compiled.is_gated &&
          std::equal(called.inputs.begin(), called.inputs.end(), compiled.parameters.begin(), compiled.parameters.end(),
                     [](const auto& asked, const auto& parameter) { return IsOf(asked, parameter); });
 }
@@ -199,9 +199,9 @@ Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& j
         Cat(file, " does not compile:\n", OwnLines(failed.log),
             headers ? "\nno headers of CUDA were found next to NVRTC; set CUDA_HOME, or use --include" : ""));
   }
-  CompileJob alone = job;
-  alone.source = TextFor(source, /*bound=*/false);
-  const auto compiled = Run(alone);
+  CompileJob unbound = job;
+  unbound.source = TextFor(source, /*bound=*/false);
+  const auto compiled = Run(unbound);
   std::vector<std::string> functions, alike;
   if (compiled && compiled->failure == 0) functions = FunctionsOf(compiled->code);
   std::copy_if(functions.begin(), functions.end(), std::back_inserter(alike),
@@ -230,7 +230,7 @@ Result<std::string> FunctionLibrary::CompileText(const FunctionSource& source) {
                  .form = CodeForm::kPtx};
   if ((*nvrtc_)->version() >= kMinimalSince) job.options.emplace_back(kMinimal);
   const auto add = [&](const std::string& directory) { job.options.push_back("-I" + directory); };
-  if (const std::string beside = DirectoryOf(source.file); !beside.empty()) add(beside);
+  if (const std::string directory = DirectoryOf(source.file); !directory.empty()) add(directory);
   for (const std::string& directory : source.include_directories) add(directory);
   for (const std::string& directory : options_.include_directories) add(directory);
   for (const std::string& directory : toolkit_.include_directories) add(directory);
@@ -280,7 +280,7 @@ Result<FunctionCall> FunctionLibrary::Find(const FunctionSource& source) {
   }
   LS_ASSIGN(const auto module, compiler::FunctionModule::Parse(texts_[call.digest]));
   LS_ASSIGN(Signature signature, SignatureOf(module.signature()));
-  call.joins_pairs = signature.joins_pairs;
+  call.is_gated = signature.is_gated;
   call.length = compiler::LengthOf(module);
   call.parameters = std::move(signature.parameters);
   LS_TRY(ir::CheckFunctionCall(call));

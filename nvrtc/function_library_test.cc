@@ -91,14 +91,14 @@ TEST_F(FunctionLibraryTest, LengthsAreKnownByDigestToo) {
   EXPECT_EQ(*problem, *ParseProblem(PrintProblem(*problem))) << "no part of the problem";
 }
 
-TEST_F(FunctionLibraryTest, FunctionsMayJoinPairs) {
+TEST_F(FunctionLibraryTest, FunctionsMayGatePairs) {
   FunctionLibrary library = Library();
   const char* text =
       "float Gate(laneshift::Pair v, laneshift::PerColumn<float> s, float x) { return v.gate * v.up * s + x; }\n"
       "float Kept(const laneshift::Pair& v, laneshift::Output<>& g) noexcept { return v.up * (g = v.gate).value; }\n";
   const auto gate = library.Find({.text = text, .function = "Gate", .numbers = {2}});
   ASSERT_TRUE(gate) << gate.error().message;
-  EXPECT_TRUE(gate->joins_pairs);
+  EXPECT_TRUE(gate->is_gated);
   EXPECT_EQ(ir::PrintFunctionCall(*gate), "Gate@" + gate->digest + "/pair,column.f32,number:2");
   EXPECT_EQ(*ir::ParseFunctionCall(ir::PrintFunctionCall(*gate)), *gate);
   const auto kept = library.Find({.text = text, .function = "Kept"});

@@ -24,8 +24,8 @@ class Walk {
  public:
   Walk(base::Fingerprinter& digest, const IncludePath& path) : digest_(digest), path_(path) {}
 
-  Status Visit(std::string_view text, const std::string& beside) {
-    for (const Include& include : IncludesOf(text)) LS_TRY(Add(include, beside));
+  Status Visit(std::string_view text, const std::string& source_directory) {
+    for (const Include& include : IncludesOf(text)) LS_TRY(Add(include, source_directory));
     return Ok();
   }
 
@@ -38,9 +38,9 @@ class Walk {
     return std::optional(std::move(text));
   }
 
-  Status Add(const Include& include, const std::string& beside) {
+  Status Add(const Include& include, const std::string& source_directory) {
     std::vector<std::string> directories;
-    if (include.quoted && !beside.empty()) directories.push_back(beside);
+    if (include.quoted && !source_directory.empty()) directories.push_back(source_directory);
     directories.insert(directories.end(), path_.own.begin(), path_.own.end());
     for (const std::string& directory : directories) {
       const fs::path file = fs::path(directory) / include.name;
@@ -95,7 +95,7 @@ std::vector<Include> IncludesOf(std::string_view text) {
 }
 
 Status AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path) {
-  return Walk(digest, path).Visit(source, path.beside);
+  return Walk(digest, path).Visit(source, path.source_directory);
 }
 
 }  // namespace laneshift::nvrtc

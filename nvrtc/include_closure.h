@@ -20,7 +20,7 @@ inline constexpr int64_t kMaxSourceBytes = int64_t{8} << 20;
 Result<std::string> ReadSource(const std::string& path);
 
 struct IncludePath {
-  std::string beside;                // of the source: for includes in quotes; empty: none
+  std::string source_directory;      // of the source: for includes in quotes; empty: none
   std::vector<std::string> own;      // users' directories
   std::vector<std::string> toolkit;  // CUDA's: what is found there includes only what is there, too
 };

@@ -56,7 +56,7 @@ Result<Signature> SignatureOf(const std::vector<int>& words) {
   if (count > kMaxFunctionParameters) {
     return BadSignature(Cat("it has ", count, " parameters after the value; there may be ", kMaxFunctionParameters));
   }
-  Signature signature{.joins_pairs = words[2] == kPairOfValues};
+  Signature signature{.is_gated = words[2] == kPairOfValues};
   for (size_t i = 0; i < count; ++i) {
     const int* own = &words[kHeadWords + i * kParameterWords];
     if (own[0] == kInvalidKind) {

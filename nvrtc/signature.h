@@ -13,7 +13,7 @@
 namespace laneshift::nvrtc {
 
 struct Signature {
-  bool joins_pairs = false;  // it takes a laneshift::Pair
+  bool is_gated = false;  // it takes a laneshift::Pair
   std::vector<FunctionParameter> parameters{};
 };
 // kInvalidArgument: which part of the signature is not supported, and what would be right.

@@ -94,7 +94,7 @@ class PlanMaker {
     LS_ASSIGN(compiler::KernelPlan kernels, compiler::PlanKernels(problem_, chosen_.schedule, *chosen_.target, limits));
     for (compiler::PlannedLaunch& launch : kernels.launches) LS_TRY(Add(std::move(launch)));
     plan_->workspace_bytes = kernels.workspace.Bytes();
-    LS_ASSIGN(plan_->alone, runtime::WithoutWorkspace(chosen_.schedule));
+    LS_ASSIGN(plan_->single, runtime::WithoutWorkspace(chosen_.schedule));
     Describe(core_.parts, chosen_, cost_, plan_->launches[product_at_], *plan_);
     return std::move(plan_);
   }
@@ -124,7 +124,7 @@ class PlanMaker {
 
   Status Add(compiler::PlannedLaunch launch) {
     runtime::PreparedLaunch prepared{.params = std::move(launch.params), .shape = launch.geometry};
-    if (launch.purpose != compiler::LaunchPurpose::kProduct) {
+    if (launch.purpose != compiler::LaunchPurpose::kMain) {
       LS_ASSIGN(prepared.kernel, Load(launch.program));
     } else {
       prepared.kernel = product_;
@@ -132,7 +132,7 @@ class PlanMaker {
       // left most room.
       if (core_.overlap == device::GridOverlap::kProgrammatic) {
         prepared.shape.smem_bytes =
-            std::max(prepared.shape.smem_bytes, static_cast<unsigned>(runtime::AloneBytes(*chosen_.target)));
+            std::max(prepared.shape.smem_bytes, static_cast<unsigned>(runtime::OneCtaPerSmBytes(*chosen_.target)));
       }
       product_at_ = plan_->launches.size();
     }
@@ -504,7 +504,7 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
     LS_ASSIGN(Plan plan, make({}));
     // Not needed here.
     if (plan.workspace_bytes() > 0) {
-      LS_ASSIGN(plan, make(plan.impl_->slot->current().alone));
+      LS_ASSIGN(plan, make(plan.impl_->slot->current().single));
     }
     if (plan.workspace_bytes() > 0) return NeedsWorkspace(aligned, plan.workspace_bytes());
     return plan.Execute(stream, arguments);

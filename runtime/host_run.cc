@@ -68,7 +68,7 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
   LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles), pointer(workspace)));
   LS_TRY(d.CopyToHost(stream, from.d, d.size()));
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].written || tensors[i].total)
+    if (tensors[i].written || tensors[i].reduction)
       LS_TRY(epilogue[i].CopyToHost(stream, from.epilogue[i], epilogue[i].size()));
   }
   return stream.Synchronize();

@@ -7,7 +7,7 @@
 namespace laneshift {
 namespace {
 
-TEST(RunFromHost, ComputesAndLeavesThePaddingAlone) {
+TEST(RunFromHost, ComputesAndLeavesThePadding) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const auto problem = ParseProblem("gemm m=3 n=5 k=4 a=bf16 d=f32 ldd=7 beta=1 alpha=2 bias=n");

@@ -167,7 +167,7 @@ Result<std::shared_ptr<const LoadedKernel>> KernelCache::Load(const std::string&
   LS_ASSIGN(const std::string entry, EntryOf(ptx));
   LS_ASSIGN(device::Module module, LoadModule(ptx, cubin));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel(entry));
-  LS_TRY(kernel.AllowDynamicSmem(std::max(smem_bytes, AloneBytes(target_))));
+  LS_TRY(kernel.AllowDynamicSmem(std::max(smem_bytes, OneCtaPerSmBytes(target_))));
   return std::make_shared<const LoadedKernel>(LoadedKernel{std::move(module), std::move(kernel)});
 }
 

@@ -52,7 +52,7 @@ struct AssemblerChoice {
 };
 
 // An amount of dynamic shared memory of which no two CTAs fit on an SM. Every kernel is allowed this much.
-constexpr int AloneBytes(const target::Target& target) { return target.smem_bytes / 2; }
+constexpr int OneCtaPerSmBytes(const target::Target& target) { return target.smem_bytes / 2; }
 
 class KernelCache {
  public:

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/contraction/bindings.h"
-#include "compiler/plan/totals.h"
+#include "compiler/plan/reductions.h"
 #include "device/tensor_map.h"
 
 namespace laneshift::runtime {
@@ -112,7 +112,7 @@ Status CheckWorkspace(const Problem& problem, const void* workspace, size_t byte
   constexpr uintptr_t kAlign = 16;
   if (bytes == 0 || (workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % kAlign == 0)) return Ok();
   const std::string_view why = workspace == nullptr ? "" : " aligned to 16 bytes";
-  const std::string_view otherwise = compiler::OrdersSums(problem)
+  const std::string_view otherwise = compiler::OrdersReductions(problem)
                                          ? "; pass one: deterministic reductions need it"
                                          : "; pass one, or make the plan with split_k=1 and no operand packed "
                                            "(a_load and b_load)";

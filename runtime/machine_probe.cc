@@ -133,9 +133,9 @@ class Prober {
     // One block at a time on every SM: the latency of a loaded chip.
     LS_ASSIGN(const ProbeKernel single,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
-    LS_ASSIGN(const double alone, BlockTime(single, grid(1), grid(kTimesOver), down * across));
+    LS_ASSIGN(const double single, BlockTime(single, grid(1), grid(kTimesOver), down * across));
     Note("load_latency",
-         alone * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) - 2 * Known(&Machine::load_issue));
+         single * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) - 2 * Known(&Machine::load_issue));
     LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     const int64_t rows = int64_t{128} * Sms();
     LS_ASSIGN(const double streamed,
@@ -153,8 +153,8 @@ class Prober {
       LS_ASSIGN(const double block, BlockTime(low, strip(1), strip(kTimesOver), sms));
       return std::max(0.01, (block * clock_ - kReadRows * kRowBytes / rate) / kOutsideRows);
     };
-    LS_ASSIGN(const double alone, clocks(1, port_));
-    Note("outside_row", alone);
+    LS_ASSIGN(const double single, clocks(1, port_));
+    Note("outside_row", single);
     LS_ASSIGN(const double together, clocks(Sms(), std::min(port_, l2_rate_)));
     Note("outside_rate", Sms() / together);
     return Ok();
@@ -167,9 +167,9 @@ class Prober {
       LS_ASSIGN(const ProbeKernel probe, Load(compiler::BuildProductProbe({.columns = columns}, target_)));
       const double instructions = compiler::kProbeProducts * kProbeBlock * kBytes / kInstructionBytes;
       const int64_t rows = probe.program().tile_m;
-      LS_ASSIGN(const double alone,
+      LS_ASSIGN(const double single,
                 BlockTime(probe, {rows, columns, kResidentDepth}, {rows, columns, kStreamDepth}, 1));
-      const double held = alone * clock_ / instructions;
+      const double held = single * clock_ / instructions;
       found_.products.push_back({columns, held});
       if (columns == std::begin(kProductColumns)[0])
         Note("shared_read", static_cast<double>(rows + columns) * kInstructionBytes / held);
@@ -177,7 +177,7 @@ class Prober {
       Note("product_columns", columns / held);
       const auto strip = [&](int64_t tiles) { return ProbeSize{rows * Sms(), columns * tiles, kStreamDepth}; };
       LS_ASSIGN(const double busy, BlockTime(probe, strip(kBusyTiles / 4), strip(kBusyTiles), Sms()));
-      Note("busy_clock_ghz", std::min(1.0, alone / busy) * clock_);
+      Note("busy_clock_ghz", std::min(1.0, single / busy) * clock_);
     }
     return Ok();
   }

@@ -80,11 +80,11 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
       chosen.arithmetic = emulator::SumArithmetic::kFast;
       break;
   }
-  switch (options.takeover) {
-    case Takeover::kGranted:
-      chosen.cancellation = emulator::Cancellation::kGrant;
+  switch (options.cluster_cancel) {
+    case ClusterCancel::kAccept:
+      chosen.cancellation = emulator::Cancellation::kAccept;
       break;
-    case Takeover::kRefused:
+    case ClusterCancel::kRefuse:
       chosen.cancellation = emulator::Cancellation::kRefuse;
       break;
   }

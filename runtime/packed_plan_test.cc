@@ -93,7 +93,7 @@ TEST(PackedPlan, NeedsItsWorkspace) {
   EXPECT_EQ(lane.Count(kK), kM * kN);
 }
 
-TEST(PackedPlan, RunsBesideItselfInOtherWorkspaces) {
+TEST(PackedPlan, RunsConcurrentlyInOtherWorkspaces) {
   for (const LaunchOverlap overlap : {LaunchOverlap::kNone, LaunchOverlap::kProgrammatic}) {
     const Engine engine = OpenWith({.launch_overlap = overlap});
     const auto plan = engine.MakePlan(*ParseProblem(kOdd), *ParseSchedule(kBothPacked));

@@ -31,10 +31,10 @@ struct PreparedPlan {
   PointerRules pointers{};
   // Those of compiler::KernelPlan, in launch order.
   std::vector<PreparedLaunch> launches{};
-  size_t workspace_bytes = 0;  // of all of them together
-  ScheduleConstraint alone{};  // admits schedules that need no workspace
-  PlanReport report{};         // of the making
-  PlanReport remembered{};     // the same for those who find it made
+  size_t workspace_bytes = 0;   // of all of them together
+  ScheduleConstraint single{};  // admits schedules that need no workspace
+  PlanReport report{};          // of the making
+  PlanReport remembered{};      // the same for those who find it made
 };
 
 // The current plan of a problem. Replaced plans stay until the slot goes, because a thread may be launching them.

@@ -257,9 +257,9 @@ Result<Archive> Archive::Open(const std::string& path, Mode mode) {
 }
 
 Status Archive::Visit(const RecordVisitor& visit) {
-  const auto sound_alone = [&](const Record& record, bool sound) { return sound ? visit(record) : Ok(); };
-  LS_TRY(VisitChoices(database_, sound_alone));
-  LS_TRY(VisitFacts(database_, sound_alone));
+  const auto only_sound = [&](const Record& record, bool sound) { return sound ? visit(record) : Ok(); };
+  LS_TRY(VisitChoices(database_, only_sound));
+  LS_TRY(VisitFacts(database_, only_sound));
   const auto sound_kernel = [&](const std::string&, const KernelRow& row) {
     return row.state == RowState::kDamaged ? Ok() : visit(row.record);
   };

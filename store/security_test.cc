@@ -121,7 +121,7 @@ TEST_F(SecurityTest, AStickyDirectoryIsNotBelieved) {
   ExpectDurable("the user's own again");
 }
 
-TEST_F(SecurityTest, AMissingDirectoryIsMadeForTheUserAlone) {
+TEST_F(SecurityTest, AMissingDirectoryIsMadeForTheUserOnly) {
   const mode_t mask = umask(0);
   const std::string path = directory_.path() + "/a/b";
   Store store = Store::Open({.directory = path});

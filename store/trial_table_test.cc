@@ -163,7 +163,7 @@ TEST(ChoiceStanding, OwnGeneratorFirstThenStrengthThenDriver) {
   EXPECT_EQ(picked({stale, Choice("now", ChoiceSource::kMeasured, "35", "13.0", 0)}), "now 0");
 }
 
-TEST(ChoiceStanding, RulesAreRememberedOnTheirOwnBasisAlone) {
+TEST(ChoiceStanding, RulesAreRememberedOnlyOnTheirBasis) {
   ChoiceRecord rule = Choice("rule", ChoiceSource::kRule, "35", "13.0");
   ChoiceRecord model = Choice("model", ChoiceSource::kPredicted, "35", "13.0");
   rule.basis = model.basis = "facts";

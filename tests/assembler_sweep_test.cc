@@ -13,7 +13,7 @@
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
 #include "compiler/plan/packing.h"
-#include "compiler/plan/totals.h"
+#include "compiler/plan/reductions.h"
 #include "compiler/probes/placement_probe.h"
 #include "compiler/probes/probe_programs.h"
 #include "compiler/probes/tensor_probe.h"
@@ -96,9 +96,9 @@ const std::vector<const char*> kModes = {"",
                                          "reuse=lane_shift border=mask"};
 INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
                          testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
-                                         Sweep{"clusters.txt", 40, {""}}, Sweep{"turns.txt", 30, {""}},
+                                         Sweep{"clusters.txt", 40, {""}}, Sweep{"pingpong.txt", 30, {""}},
                                          Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
-                                         Sweep{"kept.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
+                                         Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
                                          Sweep{"registers.txt", 12, {""}}, Sweep{"ordered.txt", 82, {""}},
                                          Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 24, {""}},
                                          Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
@@ -134,11 +134,11 @@ TEST(Totals, AreCleanForTheAssembler) {
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     for (const size_t count : {1, 2, kMaxEpilogueOperands}) {
-      const std::vector<compiler::OrderedTotal> totals(count,
-                                                       {.base = ir::EpilogueBase(0), .length = 9, .lines = 5000});
+      const std::vector<compiler::OrderedReduction> totals(count,
+                                                           {.base = ir::EpilogueBase(0), .length = 9, .lines = 5000});
       compiler::PlanWorkspace workspace;
-      for (const compiler::TotalsPass& pass : compiler::PassesOf(totals, workspace)) {
-        const auto program = compiler::BuildTotals(pass, target);
+      for (const compiler::ReductionPass& pass : compiler::PassesOf(totals, workspace)) {
+        const auto program = compiler::BuildReduction(pass, target);
         ASSERT_TRUE(program.has_value()) << program.error().message;
         const Status assembled = Assemble(*assembler, *program, target);
         EXPECT_TRUE(assembled.has_value()) << target.name << " " << count << ": " << assembled.error().message;

@@ -45,7 +45,7 @@ constexpr Mode kModes[] = {
     {"fused", "reuse=lane_shift shift=fused", false, 20, false},
     {"masked_row_offset", "reuse=row_offset border=mask", false, 3, false},
     {"masked_lane_shift", "reuse=lane_shift border=mask", false, 3, false},
-    {"sections", "split_k=3", false, 20},
+    {"slices", "split_k=3", false, 20},
     {"transposed", "rows=n reuse=im2col a_load=tma", false, 20},
 };
 constexpr size_t kModeCount = std::size(kModes);

@@ -50,10 +50,10 @@ enum Kernel {
   kWords90,
   kSharers90,
   kPanels90,
-  kKept100,
-  kKept90,
+  kResident100,
+  kResident90,
   kLines90,
-  kTotals90
+  kReductions90
 };
 // Which kernel of the plan.
 struct KernelFacts {
@@ -61,25 +61,25 @@ struct KernelFacts {
   const char* problem;
   const char* schedule;
   int orders = 100;  // random ones that the unbroken kernel is run in
-  compiler::LaunchPurpose launch = compiler::LaunchPurpose::kProduct;
+  compiler::LaunchPurpose launch = compiler::LaunchPurpose::kMain;
   friend void PrintTo(const KernelFacts& facts, std::ostream* out) { *out << facts.target << " " << facts.problem; }
 };
 constexpr int kMultiprocessors = 8;  // of the emulated device, so that a small problem has several tiles for each
 constexpr const char* kConv = "conv n=1 h=4 w=29 c=320 k=272 r=1 s=3 pad=0,1";
-constexpr const char* kThreadsAlone = "tile=64x16x64 stages=2 cluster=1x1 a_load=copy b_load=copy d_store=direct";
+constexpr const char* kThreadsOnly = "tile=64x16x64 stages=2 cluster=1x1 a_load=copy b_load=copy d_store=direct";
 constexpr const char* kPacked = "tile=64x16x64 stages=2 cluster=1x1 a_load=pack b_load=pack";
 constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=rows";
 constexpr const char* kSharing = "tile=256x64x64 stages=2 rows=n math=1 split_k=1 cluster=1x1";
 constexpr const char* kUneven = "tile=64x80x64 stages=2 rows=m math=1 split_k=1 cluster=1x1";
-constexpr const char* kStaying = "tile=64x16x64 stages=2 cluster=1x1 raster=1 b_keep=4";
+constexpr const char* kResident = "tile=64x16x64 stages=2 cluster=1x1 raster=1 b_keep=4";
 // 300 lines of 45 columns: several rounds of them, and columns that are no whole quad.
 constexpr const char* kOrderedSum = "gemm m=4800 n=45 k=16 numerics=deterministic epilogue=sum_n";
 constexpr const char* kInRows = "tile=64x16x64 stages=2 rows=m cluster=1x1 d_store=rows";
 constexpr KernelFacts kKernels[] = {
     {"sm_100a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
     {"sm_90a", "gemm m=128 n=184 k=200", "tile=64x16x64 stages=2 cluster=1x1", 20},
-    {"sm_100a", "gemm m=104 n=191 k=129", kThreadsAlone},
-    {"sm_90a", "gemm m=104 n=191 k=129", kThreadsAlone},
+    {"sm_100a", "gemm m=104 n=191 k=129", kThreadsOnly},
+    {"sm_90a", "gemm m=104 n=191 k=129", kThreadsOnly},
     {"sm_100a", kConv, "tile=128x16x64 stages=4 filter_stages=8 reuse=lane_shift cluster=1x1"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=lane_shift shift=fused"},
     {"sm_100a", kConv, "tile=128x16x64 stages=2 filter_stages=2 reuse=row_offset border=mask"},
@@ -93,13 +93,13 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=104 n=191 k=136", kInWords, 20},
     {"sm_90a", "gemm m=1024 n=384 k=72", kSharing, 20},
     {"sm_90a", "gemm m=320 n=320 k=72", kUneven, 20},
-    {"sm_100a", "gemm m=1024 n=32 k=200", kStaying, 20},
-    {"sm_90a", "gemm m=1024 n=32 k=200", kStaying, 20},
+    {"sm_100a", "gemm m=1024 n=32 k=200", kResident, 20},
+    {"sm_90a", "gemm m=1024 n=32 k=200", kResident, 20},
     {"sm_90a", kOrderedSum, kInRows, 10},
     {"sm_90a", kOrderedSum, kInRows, 5, compiler::LaunchPurpose::kReduce},
 };
 
-enum Edit { kDrop, kTrue, kReplace, kMoveBehind };
+enum Edit { kDrop, kTrue, kReplace, kMoveAfter };
 struct Mutation {
   const char* name;
   Kernel kernel;
@@ -142,7 +142,7 @@ const std::map<std::string, std::string> kEmulatorOnly = {
 std::string Edited(const Mutation& mutation, const std::string& line) {
   switch (mutation.edit) {
     case kDrop:
-    case kMoveBehind:
+    case kMoveAfter:
       return "";
     case kTrue: {
       const size_t predicate = line.find("%p");
@@ -164,7 +164,7 @@ std::string Broken(const std::string& ptx, const Mutation& mutation) {
     const std::string line(part);
     if (std::regex_search(line, pattern) && seen++ == mutation.occurrence) {
       text += Edited(mutation, line) + "\n";
-      if (mutation.edit == kMoveBehind) moved = line;
+      if (mutation.edit == kMoveAfter) moved = line;
       continue;
     }
     text += line + "\n";
@@ -321,7 +321,7 @@ constexpr KernelFacts kUnbroken[] = {
     kKernels[kSharers90],
     kKernels[kPanels90],
     kKernels[kLines90],
-    kKernels[kTotals90],
+    kKernels[kReductions90],
     {"sm_100a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_90a", "gemm m=160 n=136 k=200 a=f16 d=f32 b_major=n", "tile=64x16x64 stages=3 cluster=1x1"},
     {"sm_100a", "gemm m=129 n=65 k=129", "tile=64x16x64 stages=2 cluster=1x1"},

@@ -50,7 +50,7 @@ std::vector<Schedule> OneOfEachFamily(const Problem& problem, const target::Targ
   return schedules;
 }
 
-// The first `kept` elements of D (y) under the schedule.
+// The first `resident` elements of D (y) under the schedule.
 std::vector<float> Compute(const Engine& engine, const Problem& problem, const Schedule& schedule, size_t elements,
                            size_t kept) {
   const std::vector<uint16_t> left = Values(1 << 15, 1), right = Values(1 << 15, 2);

@@ -38,7 +38,7 @@ class PreloadProgram : public testing::Test {
   const std::string ptxas_ = directory_.path() + "/ptxas";
 };
 
-TEST_F(PreloadProgram, RunsAndChecksWhatThePtxasBesideItMade) {
+TEST_F(PreloadProgram, RunsAndChecksWhatThePtxasNextToItMade) {
   const base::ProgramResult result = Call({"run", "gemm", "m=32", "n=32", "k=64", "--device", "cuda", "--check",
                                            "--json", "--repeat", "1", "--ptxas", ptxas_});
   ASSERT_EQ(result.exit_code, 0) << result.messages << result.output;

@@ -25,7 +25,7 @@ struct Sweep {
   int Least(std::string_view target) const { return target == "sm_90a" ? least_sm_90a : least_sm_100a; }
 };
 constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},    {"eight_bit.txt", 65, 65},     {"clusters.txt", 20, 20},
-                             {"turns.txt", 0, 30},    {"kept.txt", 35, 35},          {"packs.txt", 30, 30},
+                             {"pingpong.txt", 0, 30}, {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
                              {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 4, 8},
                              {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 29, 0}};
 
@@ -96,7 +96,7 @@ TEST(RefusedTakeover, Verifies) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
   for (const char* order : {"eager", "late", "random:3"}) {
     EngineOptions options = Emulated("sm_100a", order);
-    options.takeover = Takeover::kRefused;
+    options.cluster_cancel = ClusterCancel::kRefuse;
     EXPECT_GE(RunCases({"clusters.txt"}, Engine::Open(options), std::string("refused, ") + order,
                        [](const sweep::Case& c) { return c.constraint.value.scheduler == Scheduler::kClc; }),
               10);

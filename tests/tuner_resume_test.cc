@@ -133,10 +133,10 @@ TEST_P(TunerResume, EndsAsIfItHadNotBeenStopped) {
   size_t rungs = 0, wrong = 0;
   for (seed_ = 1; seed_ <= 3; ++seed_) {
     int questions = 0;
-    const End alone = EndAfter({}, &questions);
-    ASSERT_FALSE(alone.schedule.empty());
-    EXPECT_EQ(alone.basis, "");
-    for (const TrialKey& trial : alone.trials) {
+    const End uninterrupted = EndAfter({}, &questions);
+    ASSERT_FALSE(uninterrupted.schedule.empty());
+    EXPECT_EQ(uninterrupted.basis, "");
+    for (const TrialKey& trial : uninterrupted.trials) {
       rungs += std::get<3>(trial) >= 80;
       wrong += std::get<1>(trial) == store::Verdict::kWrong;
     }
@@ -147,8 +147,8 @@ TEST_P(TunerResume, EndsAsIfItHadNotBeenStopped) {
     const auto any = [&] { return point(1 + static_cast<int>(random() % static_cast<unsigned>(points))); };
     for (int i = 1; i <= (each ? points : 4); ++i) {
       const Stop first = each ? point(i) : any(), second = any();
-      EXPECT_EQ(EndAfter({first}), alone) << testing::PrintToString(first);
-      EXPECT_EQ(EndAfter({first, second}), alone)
+      EXPECT_EQ(EndAfter({first}), uninterrupted) << testing::PrintToString(first);
+      EXPECT_EQ(EndAfter({first, second}), uninterrupted)
           << testing::PrintToString(first) << ", " << testing::PrintToString(second);
     }
   }
@@ -164,12 +164,12 @@ TEST_P(TunerResume, EndsAsIfItHadNotBeenKilled) {
     end.trials.erase(std::unique(end.trials.begin(), end.trials.end()), end.trials.end());
     return end;
   };
-  const End alone = EndAfter({});
-  const auto reports = static_cast<int>(alone.trials.size());
+  const End uninterrupted = EndAfter({});
+  const auto reports = static_cast<int>(uninterrupted.trials.size());
   const auto any = [&] { return Stop{.report = 1 + static_cast<int>(random() % static_cast<unsigned>(reports))}; };
   for (int i = 1; i <= (each ? reports : 8); ++i) {
     const Stop first = each ? Stop{.report = i} : any(), second = any();
-    EXPECT_EQ(without_repetitions(EndAfter({first, second})), alone)
+    EXPECT_EQ(without_repetitions(EndAfter({first, second})), uninterrupted)
         << testing::PrintToString(first) << "; " << testing::PrintToString(second);
   }
 }

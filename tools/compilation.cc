@@ -14,7 +14,7 @@ namespace laneshift::tools {
 
 const CompiledKernel& Compilation::Product() const {
   const auto product = std::find_if(kernels.begin(), kernels.end(), [](const CompiledKernel& kernel) {
-    return kernel.purpose == compiler::LaunchPurpose::kProduct;
+    return kernel.purpose == compiler::LaunchPurpose::kMain;
   });
   LS_CHECK(product != kernels.end(), "a plan without a kernel that multiplies");
   return *product;
@@ -40,7 +40,7 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& sc
     LS_ASSIGN(compiler::PtxModule module,
               compiler::EmitPtx(launch.program, *result.target,
                                 {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
-    if (launch.purpose == compiler::LaunchPurpose::kProduct) result.ptx_ms = watch.Milliseconds();
+    if (launch.purpose == compiler::LaunchPurpose::kMain) result.ptx_ms = watch.Milliseconds();
     result.kernels.push_back({launch.purpose, std::move(launch.program), std::move(module)});
   }
   return result;

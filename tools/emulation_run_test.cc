@@ -106,11 +106,11 @@ TEST_F(EmulationRun, LetsProgrammaticLaunchesBeginEarly) {
                                        std::to_string(static_cast<int64_t>(seen) - 7) + "}}}]}"));
     return RunEmulation("k.ptx", text, file, {directory.string(), allows_outside}, {});
   };
-  const auto beside = run("\"programmatic\": true, ", "second", 1), after = run("", "second", 7);
-  ASSERT_TRUE(beside.has_value()) << beside.error().message;
-  EXPECT_EQ(beside->comparisons[0].wrong, 0u);
-  ASSERT_EQ(beside->report.hazards.size(), 1u);
-  EXPECT_EQ(beside->report.hazards[0].kind, emulator::HazardKind::kDependentLaunch);
+  const auto overlapping = run("\"programmatic\": true, ", "second", 1), after = run("", "second", 7);
+  ASSERT_TRUE(overlapping.has_value()) << overlapping.error().message;
+  EXPECT_EQ(overlapping->comparisons[0].wrong, 0u);
+  ASSERT_EQ(overlapping->report.hazards.size(), 1u);
+  EXPECT_EQ(overlapping->report.hazards[0].kind, emulator::HazardKind::kDependentLaunch);
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_TRUE(after->Right());
 }

@@ -223,19 +223,19 @@ TEST_F(Program, CompileAndInspectShowThePackToo) {
   EXPECT_EQ(CallJson(call).at(0)["pack"]["resources"].value("spill_store_bytes", 0), 0);
 }
 
-TEST_F(Program, CompileAndInspectShowWhatAddsUpTotals) {
+TEST_F(Program, CompileAndInspectShowTheReductionKernels) {
   EXPECT_TRUE(CallJson({"compile", kTiny}).at(0)["totals"].empty());
   const std::vector<std::string> ordered = {"compile", "gemm m=40000 n=40 k=8 numerics=deterministic epilogue=sum_n",
                                             "--schedule", "tile=64x32x64"};
   std::vector<std::string> call = ordered;
   const Json json = CallJson(call).at(0)["totals"];
   ASSERT_EQ(json.size(), 2u) << "2500 partial rows are first added in groups";
-  EXPECT_NE(json[0]["text"].get<std::string>().find(".visible .entry laneshift_fold_totals"), std::string::npos);
-  EXPECT_NE(json[1]["text"].get<std::string>().find(".visible .entry laneshift_totals"), std::string::npos);
+  EXPECT_NE(json[0]["text"].get<std::string>().find(".visible .entry laneshift_fold_reductions"), std::string::npos);
+  EXPECT_NE(json[1]["text"].get<std::string>().find(".visible .entry laneshift_reductions"), std::string::npos);
   call.insert(call.end(), {"-o", File("z.ptx")});
   EXPECT_EQ(Call(call).exit_code, 0);
-  EXPECT_TRUE(std::filesystem::exists(File("z.ptx.fold_totals")));
-  EXPECT_TRUE(std::filesystem::exists(File("z.ptx.totals")));
+  EXPECT_TRUE(std::filesystem::exists(File("z.ptx.fold_reductions")));
+  EXPECT_TRUE(std::filesystem::exists(File("z.ptx.reductions")));
   call = ordered;
   call[0] = "inspect";
   EXPECT_NE(Call(call).output.find("afterwards, a kernel adds the partial rows of reductions ("), std::string::npos);

@@ -12,11 +12,11 @@ namespace {
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
 
-void AddToSums(Builder& b, ValueId fragment, int column, ValueId scale_factors) {
+void AddToPromoted(Builder& b, ValueId fragment, int column, ValueId scale_factors) {
   if (scale_factors == ir::kNoValue) {
-    b.AddSums({fragment}, {.column = column});
+    b.AddPromoted({fragment}, {.column = column});
   } else {
-    b.AddScaledSums({fragment, scale_factors}, {.column = column});
+    b.AddScaledPromoted({fragment, scale_factors}, {.column = column});
   }
 }
 
@@ -41,8 +41,8 @@ void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Val
 }
 
 void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into) const {
-  if (slots.of_b == ir::kNoValue) return Multiply(b, accumulator, slots.slot, slots.slot, later, {.sums = into});
-  Multiply(b, accumulator, slots.slot, slots.of_b, later, {.a_tile = 0, .b_tile = 0, .sums = into});
+  if (slots.of_b == ir::kNoValue) return Multiply(b, accumulator, slots.slot, slots.slot, later, {.accumulator = into});
+  Multiply(b, accumulator, slots.slot, slots.of_b, later, {.a_tile = 0, .b_tile = 0, .accumulator = into});
 }
 
 void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {
@@ -64,8 +64,8 @@ void Accumulation::Drain(Builder& b) const {
 
 ValueId Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId block) const {
   if (scale_runs == 0 || tile.warp_row == ir::kNoValue) return ir::kNoValue;
-  return b.LoadFactors({tile.warp_row, tile.corner.column, block, tile.corner.batch},
-                       {.fragment = fragment, .runs = scale_runs});
+  return b.LoadScaleFactors({tile.warp_row, tile.corner.column, block, tile.corner.batch},
+                            {.fragment = fragment, .runs = scale_runs});
 }
 
 void Accumulation::Promote(Builder& b, ValueId scale_factors) const {
@@ -74,8 +74,8 @@ void Accumulation::Promote(Builder& b, ValueId scale_factors) const {
 
 void Accumulation::AddRegisters(Builder& b, ValueId scale_factors, int sums) const {
   for (const ColumnRun& run : runs) {
-    AddToSums(b, b.AccRegisters({}, {.column = run.column, .columns = run.columns, .sums = sums}), run.column,
-              scale_factors);
+    AddToPromoted(b, b.AccRegisters({}, {.column = run.column, .columns = run.columns, .accumulator = sums}),
+                  run.column, scale_factors);
   }
 }
 
@@ -83,7 +83,7 @@ void Accumulation::AddSlot(Builder& b, ValueId slot, ValueId scale_factors) cons
   for (const ColumnRun& run : runs) {
     const ValueId fragment_of_run =
         b.AccRead({slot, b.Constant(run.column)}, {.columns = run.columns, .fragment = fragment});
-    AddToSums(b, fragment_of_run, run.column, scale_factors);
+    AddToPromoted(b, fragment_of_run, run.column, scale_factors);
   }
 }
 

@@ -31,9 +31,9 @@ struct Accumulation {
   bool in_tensor_memory = false;
   bool rows_along_n = false;  // the rows of a product are those of B
   bool promotes = false;
-  bool two_sums = false;     // CtaPlan
-  int channel = -1;          // of accumulators in Tensor Memory
-  std::vector<int> rings{};  // of operands, whose slots are released by role
+  bool two_accumulators = false;  // CtaPlan
+  int channel = -1;               // of accumulators in Tensor Memory
+  std::vector<int> rings{};       // of operands, whose slots are released by role
   std::vector<ColumnRun> runs{};
   ir::FragmentKind fragment{};
   int scale_runs = 0;  // scale factors of B along a tile; 0: blocks of K have none

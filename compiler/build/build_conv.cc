@@ -33,11 +33,11 @@ class PixelOutput final : public OutputTensor {
  public:
   // REQUIRES: it outlives the output.
   PixelOutput(const Contraction& contraction, bool gathers)
-      : contraction_(contraction), walk_(contraction.geometry), gathers_(gathers) {}
+      : contraction_(contraction), pixels_(contraction.geometry), gathers_(gathers) {}
 
   void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
-    params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::WalkOf(operand).row, {}}});
-    if (walk_.dimensions == 3) params.push_back({ir::WalkOf(operand).plane, {}});
+    params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::PixelPitchesOf(operand).row, {}}});
+    if (pixels_.dimensions == 3) params.push_back({ir::PixelPitchesOf(operand).plane, {}});
     params.push_back({ir::StrideOf(operand), {}});
   }
   void AddSizes(std::vector<ir::Param>& params) const override {
@@ -45,15 +45,15 @@ class PixelOutput final : public OutputTensor {
                                Binding::kFilters, Binding::kOutQ}) {
       params.push_back({size, {}});
     }
-    for (size_t d = 0; d < walk_.dimensions; ++d) {
+    for (size_t d = 0; d < pixels_.dimensions; ++d) {
       const ir::SpatialBindings& of = ir::kSpatialBindings[d];
-      for (const Binding size : {of.outputs, of.taps, of.step, of.pad, of.spread}) params.push_back({size, {}});
+      for (const Binding size : {of.outputs, of.taps, of.stride, of.pad, of.dilation}) params.push_back({size, {}});
       if (gathers_) params.push_back({of.extent, {}});
     }
   }
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
   std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) const override {
-    return walk_.Decode(b, row);
+    return pixels_.Decode(b, row);
   }
   void BulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
                  const ir::BulkStoreAttrs& attrs) const override {
@@ -65,7 +65,7 @@ class PixelOutput final : public OutputTensor {
 
  private:
   const Contraction& contraction_;
-  const PixelWalk walk_;
+  const PixelIndex pixels_;
   const bool gathers_;
 };
 
@@ -93,7 +93,7 @@ class ConvParts {
   bool IsResident() const { return KnowsFilter() || schedule_.b_keep > 0; }
   int KnownBlocks() const { return static_cast<int>(base::CeilDiv(geometry_.run, schedule_.tile_k)); }
   // A tile whose last lanes go stale is loaded in parts, one for each partition, that overlap.
-  int Pieces() const { return geometry_.lost > 0 ? ir::kRefreshedRows : 1; }
+  int Pieces() const { return geometry_.stale > 0 ? ir::kRefreshedRows : 1; }
 
   KLoop MakeKLoop() const;
   SharedLayout Tile(Axis axis, int rows) const;
@@ -117,7 +117,7 @@ ConvParts::ConvParts(const Contraction& contraction, const Schedule& schedule, c
     : contraction_(contraction),
       schedule_(schedule),
       target_(target),
-      cluster_(schedule, ir::JoinsHalves(contraction.epilogue())),
+      cluster_(schedule, ir::HasSplitGateUp(contraction.epilogue())),
       geometry_(contraction.geometry),
       k_(MakeKLoop()),
       x_tile_(Tile(Axis::kM, base::RoundUp(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)))),
@@ -180,7 +180,7 @@ ConvParts::Channels ConvParts::MakeChannels() const {
   channels.all.push_back(std::move(x));
   if (own_filters) {
     const int slots = KnowsFilter() ? KnownBlocks() : IsResident() ? schedule_.b_keep : schedule_.filter_stages;
-    channels.all.push_back({.name = "w", .stages = slots, .tiles = {{"w", w_tile_}}, .stays = IsResident()});
+    channels.all.push_back({.name = "w", .stages = slots, .tiles = {{"w", w_tile_}}, .resident = IsResident()});
     channels.w = 1;
   }
   if (!Shifts()) return channels;
@@ -190,7 +190,7 @@ ConvParts::Channels ConvParts::MakeChannels() const {
                           .stages = kOperandsInTensorMemory,
                           .rows = schedule_.tile_m,
                           .columns = schedule_.tile_k * static_cast<int>(contraction_.a.ElementBytes()) / kCellBytes,
-                          .own = true});
+                          .is_private = true});
   return channels;
 }
 
@@ -203,7 +203,7 @@ std::unique_ptr<OperandLoader> ConvParts::MakeActivations(const Channels& channe
       .edge = maps_edges ? Tile(Axis::kM, 1) : SharedLayout{},
       .pieces = Pieces(),
       .piece_rows = geometry_.TileRows(schedule_) / Pieces(),
-      .step_w = geometry_.stride[kWidth]};
+      .stride_w = geometry_.stride[kWidth]};
   return std::make_unique<PixelLoader>(to, tiles, geometry_, channels.moves, cluster_);
 }
 
@@ -246,7 +246,7 @@ KernelParts ConvParts::Make() const {
                     .operand_type = contraction_.a.type(),
                     .saturates = contraction_.sum == SumPrecision::kSaturate,
                     .terms = TermsOf(contraction_, ir::RowMap::kPixels, target_),
-                    .kept_rows = geometry_.lost > 0 ? geometry_.TileRows(schedule_) : 0,
+                    .live_rows = geometry_.stale > 0 ? geometry_.TileRows(schedule_) : 0,
                     .k = k_};
   parts.loaders.reserve(2);
   parts.loaders.push_back(MakeActivations(channels));

@@ -8,7 +8,7 @@
 #include "compiler/build/ring_mainloop.h"
 #include "compiler/build/scale_factors.h"
 #include "compiler/legality/promotion.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
 
 namespace laneshift::compiler {
@@ -86,14 +86,14 @@ void AddScaleFactors(const Schedule& schedule, KernelParts& parts) {
                             .stages = kSets,
                             .rows = ir::kTensorLanes,
                             .columns = of_a.Columns() + of_b.Columns(),
-                            .own = true});
+                            .is_private = true});
   parts.mainloop = std::make_unique<ScaledMainloop>(parts.k, slots);
 }
 
 }  // namespace
 
 ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
-  const OperandParts cluster(schedule, ir::JoinsHalves(contraction.epilogue()));
+  const OperandParts cluster(schedule, ir::HasSplitGateUp(contraction.epilogue()));
   const MatrixOperand a = OperandOf(contraction, schedule, Operand::kA, target);
   const MatrixOperand b = OperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
@@ -107,7 +107,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
   if (resident) {
     parts.channels.push_back({.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}});
-    parts.channels.push_back({.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .stays = true});
+    parts.channels.push_back({.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .resident = true});
     const LoadTarget of_b{.path = schedule.b_load, .channel = 1};
     parts.resident = std::make_unique<ResidentMatrixLoader>(of_b, b, parts.k, cluster);
   } else {

@@ -73,16 +73,16 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
       case ir::StepOperand::kRowVector:
         registers += row_vector;
         break;
-      case ir::StepOperand::kRowTotal:
+      case ir::StepOperand::kRowReduction:
         registers += elements;
         break;
       case ir::StepOperand::kColumnVector:
-      case ir::StepOperand::kColumnTotal:
+      case ir::StepOperand::kColumnReduction:
         registers += column_vector;
         break;
       case ir::StepOperand::kNone:
       case ir::StepOperand::kBlocks:
-      case ir::StepOperand::kTotal:
+      case ir::StepOperand::kReduction:
       case ir::StepOperand::kTable:
         break;
     }
@@ -97,7 +97,7 @@ int WidestPanel(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sche
   const int limit = MostRegisters(plan);
   const int accumulators = plan.in_tensor_memory ? 0 : AccumulatorColumns(plan) / 2 * (terms.promotes ? 2 : 1);
   const int held = accumulators + EpilogueAddresses(terms, schedule.d_store);
-  const int least = std::max(16, plan.joined_columns * kLeastSpan / static_cast<int>(DataTypeBytes(terms.type)));
+  const int least = std::max(16, plan.columns_per_output * kLeastSpan / static_cast<int>(DataTypeBytes(terms.type)));
   int panel = kWidestPanel;
   while (panel > least && held + PanelRegisters(plan, needs, schedule, terms, panel) > limit) panel /= 2;
   return panel;
@@ -145,8 +145,8 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                                                     .transposed = plan.rows_along_n,
                                                     .columns = plan.columns,
                                                     .blocks = plan.blocks,
-                                                    .joined = plan.joined_columns,
-                                                    .joined_rows = gated ? 2 / plan.joined_columns : 1,
+                                                    .gated = plan.columns_per_output,
+                                                    .rows_per_output = gated ? 2 / plan.columns_per_output : 1,
                                                     .widest = WidestPanel(plan, needs, schedule, terms),
                                                     .warps = plan.warps,
                                                     .in_tensor_memory = plan.in_tensor_memory,
@@ -163,7 +163,7 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
 
 // Two warpgroups that share a tile multiply during each other's sums anyway, and gain only where these wait for scale
 // factors (measured on an H200).
-bool AlternatesSums(const CtaPlan& plan, const EpilogueTerms& terms) {
+bool AlternatesAccumulators(const CtaPlan& plan, const EpilogueTerms& terms) {
   const int sums = 3 * AccumulatorColumns(plan) / 2;  // of two accumulators and the tile
   const bool pays = plan.warps == ir::kWarpgroupWarps || terms.scale == Scaling::kBlock;
   return terms.promotes && !plan.in_tensor_memory && pays && sums + kAddresses <= MostRegisters(plan);
@@ -175,7 +175,7 @@ std::vector<ColumnRun> CtaPlan::Runs() const {
   std::vector<ColumnRun> runs;
   int column = 0;
   for (int block = 0; block < blocks; ++block) {
-    for (const int count : PiecesOf(columns)) {
+    for (const int count : SubtilesOf(columns)) {
       runs.push_back({column, count});
       column += count;
     }
@@ -192,7 +192,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
                .consumers = consumers,
                .warps = 4 * schedule.math_warpgroups / consumers,
                .columns = needs.program.Columns(),
-               .joined_columns = ir::IsGated(terms.steps) && schedule.rows != RowSide::kN ? 2 : 1,
+               .columns_per_output = ir::IsGated(terms.steps) && schedule.rows != RowSide::kN ? 2 : 1,
                .buffers = {}};
   const int rows = needs.program.Rows();
   if (!plan.in_tensor_memory) plan.blocks = rows / (kWarpRows * plan.warps);
@@ -200,7 +200,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
   plan.fragment = ir::AccumulatorFragment(rows / plan.blocks / (plan.warps / 4));
   plan.staging = StagingOf(plan, needs, schedule, terms, target);
   plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
-  plan.two_sums = AlternatesSums(plan, terms);
+  plan.two_accumulators = AlternatesAccumulators(plan, terms);
   return plan;
 }
 

@@ -20,7 +20,7 @@ namespace laneshift::compiler {
 constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kScheduleWarp = 2;
-constexpr int kKeepWarp = 3;
+constexpr int kResidentWarp = 3;
 constexpr int kEpilogueWarp = 4;
 
 constexpr int kWarpRows = 16;  // of a register accumulator
@@ -43,17 +43,17 @@ struct CtaPlan {
   int warps = 4;                  // of each of them
   int blocks = 1;                 // of which a register accumulator consists, all adjacent
   int columns = 0;                // of a block
-  int joined_columns = 1;         // columns of the accumulator that make one of D
+  int columns_per_output = 1;     // columns of the accumulator that make one of D
   RegisterSplit registers{};
   ir::FragmentKind fragment{};  // in which accumulators are read
   Staging staging{};
   std::vector<ir::Buffer> buffers;  // for staging, one for each consumer
-  bool two_sums = false;            // promoted products take two register accumulators alternately
+  bool two_accumulators = false;    // promoted products take two register accumulators alternately
 
   // The whole accumulator in runs that are treated at once.
   std::vector<ColumnRun> Runs() const;
   // The widths in which `count` columns are treated.
-  std::vector<int> PiecesOf(int count) const { return staging.PiecesOf(count, in_tensor_memory); }
+  std::vector<int> SubtilesOf(int count) const { return staging.SubtilesOf(count, in_tensor_memory); }
 };
 
 // What decides the plan, besides the schedule and the terms.

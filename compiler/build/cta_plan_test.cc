@@ -75,13 +75,13 @@ TEST(CtaPlan, StagingLeavesTheRingItsUsefulStages) {
   EXPECT_TRUE(PlanOf(schedule, {}, false).buffers.empty());
 }
 
-TEST(CtaPlan, TwoAccumulatorsOfPromotedSumsNeedRegisters) {
+TEST(CtaPlan, TwoAccumulatorsOfPromotedProductsNeedRegisters) {
   const EpilogueTerms promoted{.promotes = true};
   const Schedule narrow{.tile_m = 64, .tile_n = 128, .tile_k = 128, .math_warpgroups = 1};
-  EXPECT_TRUE(PlanOf(narrow, promoted, false).two_sums);
-  EXPECT_FALSE(PlanOf(narrow, {}, false).two_sums);
+  EXPECT_TRUE(PlanOf(narrow, promoted, false).two_accumulators);
+  EXPECT_FALSE(PlanOf(narrow, {}, false).two_accumulators);
   const Schedule wide{.tile_m = 64, .tile_n = 192, .tile_k = 128, .math_warpgroups = 1};
-  EXPECT_FALSE(PlanOf(wide, promoted, false).two_sums);
+  EXPECT_FALSE(PlanOf(wide, promoted, false).two_accumulators);
 }
 
 }  // namespace

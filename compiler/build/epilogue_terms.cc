@@ -13,7 +13,7 @@ bool EpilogueTerms::HasMatrices() const {
     const ir::StepOperand operand = ir::InfoOf(step.kind).operand;
     // Reductions skip the rows that D has not, and users' functions are not run there: they need to know where those
     // are.
-    return ir::IsMatrix(operand) || ir::IsTotal(operand) || step.function;
+    return ir::IsMatrix(operand) || ir::IsReduction(operand) || step.function;
   });
 }
 
@@ -36,7 +36,7 @@ EpilogueTerms TermsOf(const Contraction& contraction, ir::RowMap rows, const tar
           .promotes = Promotes(contraction, target),
           .rows = rows,
           .steps = contraction.epilogue(),
-          .orders_sums = ir::OrdersSums(contraction.epilogue(), contraction.numerics)};
+          .orders_reductions = ir::OrdersReductions(contraction.epilogue(), contraction.numerics)};
 }
 
 }  // namespace laneshift::compiler

@@ -20,7 +20,7 @@ struct EpilogueTerms {
   bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;
   Epilogue steps{};
-  bool orders_sums = false;  // reductions of the steps are added in a fixed order
+  bool orders_reductions = false;  // reductions of the steps are added in a fixed order
 
   // Whether a step needs to know where the rows of D are.
   bool HasMatrices() const;

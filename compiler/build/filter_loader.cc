@@ -17,9 +17,9 @@ struct FilterStart {
 void LoadFilterTile(Builder& b, const FilterOperand& operand, const LoadTarget& target, const OperandParts& parts,
                     ValueId slot, const FilterStart& start) {
   const std::vector<ValueId> at = {slot, start.first, start.filter, start.tap};
-  ir::LoadAttrs attrs{.tile = target.tile, .operand = Operand::kB, .halves = parts.JoinsHalves()};
+  ir::LoadAttrs attrs{.tile = target.tile, .operand = Operand::kB, .halves = parts.HasSplitGateUp()};
   if (target.path == LoadPath::kTma) {
-    attrs.to = parts.ReachOf(Operand::kB);
+    attrs.to = parts.MulticastScopeOf(Operand::kB);
     b.TmaLoad(at, attrs);
   } else {
     attrs.taps = operand.finds_taps;

@@ -8,7 +8,8 @@ using ir::ValueId;
 LaneMasks FilterRow::MasksOf(Builder& b, const Corner& corner) const {
   LaneMasks masks;
   for (const Column& column : columns) {
-    if (column.beside != 0) masks[column.beside] = b.LanesBeside({corner.row}, {.columns = column.beside});
+    if (column.border_offset != 0)
+      masks[column.border_offset] = b.RowBorderMask({corner.row}, {.columns = column.border_offset});
   }
   return masks;
 }
@@ -25,7 +26,7 @@ void FilterRow::ForEachSlot(Builder& b, const Accumulation& sums, const Corner& 
 ValueId FilterRow::TakeFilter(Builder& b, const KBlock& block, const Column& column) const {
   if (!resident) return b.Take({}, {.channel = filters});
   const ValueId tap = k.TapNumber(b, block, b.Constant(column.s));
-  return b.Kept({k.NumberIn(b, block, tap)}, {.channel = filters});
+  return b.ResidentSlot({k.NumberIn(b, block, tap)}, {.channel = filters});
 }
 
 ValueId FilterRow::Later(Builder& b, const KBlock& block, const Column& column) const {

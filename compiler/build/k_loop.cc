@@ -21,13 +21,13 @@ ValueId KLoop::Blocks(Builder& b) const {
 }
 
 void KLoop::ForEachNumber(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
-  if (!corner.IsSection()) return ForEach(b, Blocks(b), write);
+  if (!corner.IsSlice()) return ForEach(b, Blocks(b), write);
   const ValueId number = b.For({corner.first, corner.end});
   b.InBody([&] { write(number); });
 }
 
 ValueId KLoop::IsLater(Builder& b, const Corner& corner, ValueId number) {
-  return b.Less({corner.IsSection() ? corner.first : b.Constant(0), number});
+  return b.Less({corner.IsSlice() ? corner.first : b.Constant(0), number});
 }
 
 void KLoop::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(const KBlock&)>& write) const {
@@ -39,7 +39,7 @@ void KLoop::ForEachBlock(Builder& b, const Corner& corner, const std::function<v
     });
   }
   std::vector<ValueId> taps(static_cast<size_t>(dimensions), ir::kNoValue);
-  if (!corner.IsSection()) return LoopOverTaps(b, taps, dimensions - 1, write);
+  if (!corner.IsSlice()) return LoopOverTaps(b, taps, dimensions - 1, write);
   // A section begins anywhere: the iterations in a row, each taken apart.
   ForEachNumber(b, corner, [&](ValueId iteration) {
     const ValueId blocks = BlocksOfRun(b);

@@ -18,7 +18,7 @@ using ir::RoleKind;
 using ir::ValueId;
 
 // Answers under way: with two, a request for the tile after the next one is out while the epilogue has the current one.
-constexpr int kGrants = 2;
+constexpr int kClcStages = 2;
 constexpr size_t kUsualParams = 32;
 
 // Channels by purpose; -1: there is none.
@@ -26,8 +26,8 @@ struct Channels {
   std::vector<int> rings;  // of operands that come anew with each tile, in the order in which they were declared
   int resident = -1;       // of the operand that stays
   int accumulators = -1;   // in Tensor Memory
-  int grants = -1;         // of answers of cluster launch control
-  int turns = -1;          // the ping-pong order of two consumers
+  int clc = -1;            // of answers of cluster launch control
+  int order = -1;          // the ping-pong order of two consumers
 };
 
 int AddChannel(ir::Program& program, ir::Channel channel) {
@@ -46,7 +46,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.cluster_m = schedule.cluster_m;
   program.cluster_n = schedule.cluster_n;
   program.ctas = schedule.ctas;
-  program.kept_rows = parts.kept_rows;
+  program.live_rows = parts.live_rows;
   program.operand_type = parts.operand_type;
   program.saturates = parts.saturates;
   return program;
@@ -56,7 +56,7 @@ Channels DeclareChannels(const Schedule& schedule, const target::Target& target,
   Channels channels;
   for (size_t i = 0; i < program.channels.size(); ++i) {
     const ir::Channel& channel = program.channels[i];
-    if (channel.stays) {
+    if (channel.resident) {
       channels.resident = static_cast<int>(i);
     } else if (channel.space == ir::Space::kShared) {
       channels.rings.push_back(static_cast<int>(i));
@@ -70,10 +70,10 @@ Channels DeclareChannels(const Schedule& schedule, const target::Target& target,
                                                  .columns = program.Columns()});
   }
   if (schedule.scheduler == Scheduler::kClc) {
-    channels.grants = AddChannel(program, {.name = "grants", .space = ir::Space::kGrants, .stages = kGrants});
+    channels.clc = AddChannel(program, {.name = "clc", .space = ir::Space::kClcResponses, .stages = kClcStages});
   }
   if (schedule.consumers == Consumers::kPingpong) {
-    channels.turns = AddChannel(program, {.name = "turns", .space = ir::Space::kTurns, .stages = 1});
+    channels.order = AddChannel(program, {.name = "order", .space = ir::Space::kOrder, .stages = 1});
   }
   return channels;
 }
@@ -84,7 +84,7 @@ void AddMapsOfD(const CtaPlan& plan, std::vector<ir::Param>& params) {
   params.push_back({Binding::kMapD, box});
   const int rest = plan.columns % plan.staging.panel;
   if (plan.rows_along_n || rest == 0) return;
-  box.inner = rest / plan.joined_columns;
+  box.inner = rest / plan.columns_per_output;
   params.push_back({Binding::kMapDRest, box});
 }
 
@@ -145,7 +145,7 @@ class Roles {
   void AwaitResident(Builder& b) const;
   void PassTile(Builder& b) const;
   void WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const;
-  void MultiplyInTurn(Builder& b, int consumer, const ProductTile& tile) const;
+  void MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) const;
   void AddUpSlots(Builder& b, const ProductTile& tile) const;
 
   const KernelParts& parts_;
@@ -163,9 +163,9 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
   return {.tile_m = program.TileRows(),
           .tile_n = schedule.tile_n,
           .raster = schedule.raster,
-          .sections = schedule.split_k,
-          .turns = plan.consumers,
-          .grants = channels.grants,
+          .slices = schedule.split_k,
+          .pingpong_roles = plan.consumers,
+          .clc = channels.clc,
           .blocks = [&k = parts.k](Builder& b) { return k.Blocks(b); }};
 }
 
@@ -174,7 +174,7 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
   Accumulation sums{.in_tensor_memory = plan.in_tensor_memory,
                     .rows_along_n = plan.rows_along_n,
                     .promotes = terms.promotes,
-                    .two_sums = plan.two_sums,
+                    .two_accumulators = plan.two_accumulators,
                     .channel = channels.accumulators,
                     .rings = channels.rings,
                     .fragment = plan.fragment};
@@ -198,7 +198,7 @@ void Roles::Write() {
   AddLoads(LoadPath::kTma);
   if (LoadsResidentApart()) AddResidentLoads();
   if (plan_.in_tensor_memory) AddProducts();
-  if (channels_.grants >= 0) AddRequests();
+  if (channels_.clc >= 0) AddRequests();
   AddLoads(LoadPath::kCopy);
   for (int consumer = 0; consumer < plan_.consumers; ++consumer) AddConsumer(consumer);
 }
@@ -215,7 +215,7 @@ void Roles::AddLoads(LoadPath path) {
   if (!LoadsBy(parts_, path)) return;
   const bool bulk = path == LoadPath::kTma;
   const int first_free_warp = LoadsBy(parts_, LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
-  const int first_copy_warp = channels_.grants >= 0    ? kScheduleWarp + 1
+  const int first_copy_warp = channels_.clc >= 0       ? kScheduleWarp + 1
                               : plan_.in_tensor_memory ? kMmaWarp + 1
                                                        : first_free_warp;
   const ir::Role role{.name = bulk ? "load" : "copy",
@@ -238,9 +238,9 @@ void Roles::AddLoads(LoadPath path) {
 // What is resident is as much as many a tile: a warp of its own issues it, so that the first tiles of the other operand
 // are on their way at the same time.
 void Roles::AddResidentLoads() {
-  const ir::Role role{.name = "keep",
+  const ir::Role role{.name = "resident",
                       .kind = RoleKind::kLoad,
-                      .first_warp = kKeepWarp,
+                      .first_warp = kResidentWarp,
                       .warps = 1,
                       .elected = true,
                       .registers = plan_.registers.load};
@@ -276,10 +276,10 @@ void Roles::AddRequests() {
   const ir::Role role{
       .name = "schedule", .kind = RoleKind::kSchedule, .first_warp = kScheduleWarp, .warps = 1, .elected = true};
   AddRole(role, [&](Builder& b) {
-    tiles_.ForEachTile(b, TileLoop::kEveryTurn, [&](const Tile&) {
-      const ValueId answer = b.Put({}, {.channel = channels_.grants});
-      b.WorkRequest({answer});
-      b.Send({answer});
+    tiles_.ForEachTile(b, TileLoop::kEveryTile, [&](const Tile&) {
+      const ValueId response = b.Put({}, {.channel = channels_.clc});
+      b.WorkRequest({response});
+      b.Send({response});
     });
   });
 }
@@ -321,24 +321,24 @@ void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const 
   }
   if (!parts_.terms.promotes) {
     // Where the tile lies is found after the products, which need not wait for it.
-    MultiplyInTurn(b, consumer, {.corner = tiles_.ShareOf(tile)});
+    MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile)});
     return epilogue_.WriteTile(b, role, ir::kNoValue, tiles_.CornerOf(b, tile), ir::kNoValue);
   }
   ProductTile product{.corner = tiles_.CornerOf(b, tile)};
   product.warp_row = epilogue_.FirstRow(b, product.corner);
-  b.ClearSums({}, {.fragment = plan_.fragment});
-  plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInTurn(b, consumer, product);
+  b.ClearPromoted({}, {.fragment = plan_.fragment});
+  plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInOrder(b, consumer, product);
   epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_row);
 }
 
 // Products into registers. The turn ends when the last ones are issued: those of the other consumer queue up after
 // them.
-void Roles::MultiplyInTurn(Builder& b, int consumer, const ProductTile& tile) const {
-  const ir::ChannelAttrs of_turns{.channel = channels_.turns};
+void Roles::MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) const {
+  const ir::ChannelAttrs order{.channel = channels_.order};
   ValueId own = ir::kNoValue;
-  if (channels_.turns >= 0) own = consumer == 0 ? b.Put({}, of_turns) : b.Take({}, of_turns);
+  if (channels_.order >= 0) own = consumer == 0 ? b.Put({}, order) : b.Take({}, order);
   parts_.mainloop->Write(b, sums_, tile);
-  if (channels_.turns >= 0) consumer == 0 ? b.Send({own}) : b.Release({own});
+  if (channels_.order >= 0) consumer == 0 ? b.Send({own}) : b.Release({own});
   if (!parts_.terms.promotes) sums_.Drain(b);
 }
 

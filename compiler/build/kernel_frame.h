@@ -24,7 +24,7 @@ struct KernelParts {
   DataType operand_type{};  // of A
   bool saturates = false;   // ir::Program
   EpilogueTerms terms{};
-  int kept_rows = 0;  // ir::Program
+  int live_rows = 0;  // ir::Program
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
   std::vector<std::unique_ptr<OperandLoader>> loaders{};  // A's first

@@ -36,7 +36,7 @@ void LaneShiftMainloop::Write(Builder& b, const Accumulation& sums, const Produc
 void LaneShiftMainloop::Multiply(Builder& b, const Chain& chain, ValueId filter, const Column& column,
                                  const ir::MmaTensorAttrs& attrs) const {
   std::vector<ValueId> operands = {chain.accumulator, chain.a, filter, row_.Later(b, chain.block, column)};
-  if (column.beside != 0) operands.push_back(chain.masks.at(column.beside));
+  if (column.border_offset != 0) operands.push_back(chain.masks.at(column.border_offset));
   b.MmaTensor(operands, attrs);
 }
 
@@ -76,7 +76,7 @@ void LaneShiftMainloop::MultiplyFused(Builder& b, const Chain& chain) const {
     const ValueId filter = row_.TakeFilter(b, chain.block, columns[i]);
     for (int move = 1; move < before; ++move) MultiplyIdly(b, chain.accumulator, chain.a, filter, true);
     Multiply(b, chain, filter, columns[i],
-             {.b_tile = 0, .shift = before + after > 0, .lost = columns[i].row - columns.front().row});
+             {.b_tile = 0, .shift = before + after > 0, .stale = columns[i].row - columns.front().row});
     for (int move = 1; move < after; ++move) MultiplyIdly(b, chain.accumulator, chain.a, filter, true);
     ReleaseFilter(b, filter);
   }

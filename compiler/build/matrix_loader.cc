@@ -17,11 +17,13 @@ void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& t
                     ValueId slot, const MatrixStart& start) {
   const ir::SharedLayout& tile = matrix.tile;
   std::vector<ValueId> at = {slot, Along(start, tile.inner_axis), Along(start, tile.outer_axis), start.batch};
-  const bool halves = matrix.operand == Operand::kB && parts.JoinsHalves();
+  const bool halves = matrix.operand == Operand::kB && parts.HasSplitGateUp();
   if (target.path == LoadPath::kTma) {
     at[2] = parts.Start(b, at[2], matrix.operand, parts.BoxOf(tile, matrix.operand).outer);
-    b.TmaLoad(at,
-              {.tile = target.tile, .operand = matrix.operand, .to = parts.ReachOf(matrix.operand), .halves = halves});
+    b.TmaLoad(at, {.tile = target.tile,
+                   .operand = matrix.operand,
+                   .to = parts.MulticastScopeOf(matrix.operand),
+                   .halves = halves});
   } else {
     b.CopyLoad(at, {.tile = target.tile, .operand = matrix.operand, .transposed = matrix.transposed, .halves = halves});
   }

@@ -4,17 +4,17 @@ namespace laneshift::compiler {
 
 using ir::Axis;
 using ir::Builder;
+using ir::MulticastScope;
 using ir::Operand;
-using ir::Reach;
 using ir::ValueId;
 
 int OperandParts::Count(Operand operand) const {
   return operand == Operand::kA ? schedule_.cluster_n : schedule_.cluster_m / schedule_.ctas;
 }
 
-Reach OperandParts::ReachOf(Operand operand) const {
-  if (Count(operand) == 1) return Reach::kOwn;
-  return operand == Operand::kA ? Reach::kN : Reach::kM;
+MulticastScope OperandParts::MulticastScopeOf(Operand operand) const {
+  if (Count(operand) == 1) return MulticastScope::kOwn;
+  return operand == Operand::kA ? MulticastScope::kN : MulticastScope::kM;
 }
 
 ir::SharedLayout OperandParts::BoxOf(ir::SharedLayout tile, Operand operand) const {
@@ -27,7 +27,7 @@ ValueId OperandParts::Start(Builder& b, ValueId first, Operand operand, int rows
   const bool along_n = operand == Operand::kA;
   ValueId part = b.ClusterIndex({}, {.axis = along_n ? Axis::kN : Axis::kM});
   if (!along_n && schedule_.ctas > 1) part = b.Div({part, b.Constant(schedule_.ctas)});
-  if (operand == Operand::kB && joins_halves_) rows /= 2;
+  if (operand == Operand::kB && split_gate_up_) rows /= 2;
   return b.Add({first, b.Mul({part, b.Constant(rows)})});
 }
 
@@ -36,7 +36,7 @@ ValueId OperandParts::ColumnOfB(Builder& b, ValueId column) const {
     const ValueId half = b.Rem({b.ClusterIndex({}, {.axis = Axis::kM}), b.Constant(schedule_.ctas)});
     column = b.Add({column, b.Mul({half, b.Constant(ColumnsOfB())})});
   }
-  return joins_halves_ ? b.Div({column, b.Constant(2)}) : column;
+  return split_gate_up_ ? b.Div({column, b.Constant(2)}) : column;
 }
 
 // In higher bands there is one column of tiles.

@@ -10,15 +10,15 @@ namespace laneshift::compiler {
 
 class OperandParts {
  public:
-  // `joins_halves`: the columns of B come alternately from two halves.
-  OperandParts(const Schedule& schedule, bool joins_halves) : schedule_(schedule), joins_halves_(joins_halves) {}
+  // `split_gate_up`: the columns of B come alternately from two halves.
+  OperandParts(const Schedule& schedule, bool split_gate_up) : schedule_(schedule), split_gate_up_(split_gate_up) {}
 
-  bool JoinsHalves() const { return joins_halves_; }
+  bool HasSplitGateUp() const { return split_gate_up_; }
   // Columns of B that this CTA holds: of a pair, each CTA has half of the tile's.
   int ColumnsOfB() const { return schedule_.tile_n / schedule_.ctas; }
   // How many CTAs of the cluster bring a part of each tile of A or B to all of them, and which those are.
   int Count(ir::Operand operand) const;
-  ir::Reach ReachOf(ir::Operand operand) const;
+  ir::MulticastScope MulticastScopeOf(ir::Operand operand) const;
   // The box that brings one part of a tile.
   ir::SharedLayout BoxOf(ir::SharedLayout tile, ir::Operand operand) const;
   // `first` + rows * (which part of the operand's tiles this CTA brings).
@@ -31,7 +31,7 @@ class OperandParts {
 
  private:
   const Schedule& schedule_;
-  const bool joins_halves_;
+  const bool split_gate_up_;
 };
 
 }  // namespace laneshift::compiler

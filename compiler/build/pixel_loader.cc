@@ -17,15 +17,15 @@ OperandLoader::LoadBlock PixelLoader::StartTile(Builder& b, const Corner& corner
   std::vector<Position> starts;
   for (int piece = 0; piece < tiles_.pieces; ++piece) {
     const ValueId row = piece == 0 ? first : b.Add({first, b.Constant(piece * tiles_.piece_rows)});
-    starts.push_back(walk_.TileStart(b, row, corner.batch));
+    starts.push_back(pixels_.TileStart(b, row, corner.batch));
   }
   EdgeStarts edges;
   if (moves_.Refreshes()) edges = StartEdges(b, corner);
   return [this, starts = std::move(starts), edges = std::move(edges)](Builder& into, ValueId slot, const KBlock& block,
                                                                       int) {
     if (!geometry_.Reuses()) {
-      const ValueId offset = into.Mul({block.taps[0], into.ParamValue(Binding::kSpreadW)});
-      const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA, .to = parts_.ReachOf(Operand::kA)};
+      const ValueId offset = into.Mul({block.taps[0], into.ParamValue(Binding::kDilationW)});
+      const ir::PixelLoadAttrs box{.tile = 0, .map = Binding::kMapA, .to = parts_.MulticastScopeOf(Operand::kA)};
       return LoadPixels(into, slot, box, starts[0], block, offset);
     }
     for (size_t phase = 0; phase < geometry_.phases.size(); ++phase) {
@@ -42,8 +42,8 @@ void PixelLoader::LoadPixels(Builder& b, ValueId slot, const ir::PixelLoadAttrs&
   std::vector<ValueId> operands = {slot, b.Add({start[0], block.first})};
   operands.insert(operands.end(), start.begin() + 1, start.end());
   operands.push_back(column_offset);
-  for (size_t d = 1; d < walk_.dimensions; ++d) {
-    operands.push_back(b.Mul({block.taps[d], b.ParamValue(ir::kSpatialBindings[d].spread)}));
+  for (size_t d = 1; d < pixels_.dimensions; ++d) {
+    operands.push_back(b.Mul({block.taps[d], b.ParamValue(ir::kSpatialBindings[d].dilation)}));
   }
   b.LoadPixels(operands, box);
 }
@@ -54,7 +54,7 @@ void PixelLoader::LoadPhase(Builder& b, ValueId slot, int phase, const std::vect
     const ir::PixelLoadAttrs box{.tile = phase,
                                  .map = Binding::kMapA,
                                  .row = static_cast<int>(piece) * ir::kPartitionLanes,
-                                 .to = parts_.ReachOf(Operand::kA)};
+                                 .to = parts_.MulticastScopeOf(Operand::kA)};
     LoadPixels(b, slot, box, starts[piece], block, b.Constant(geometry_.phases[static_cast<size_t>(phase)]));
   }
 }
@@ -68,7 +68,7 @@ PixelLoader::EdgeStarts PixelLoader::StartEdges(Builder& b, const Corner& corner
     std::vector<Position> lanes;
     for (int p = 1; p <= ir::kRefreshedRows; ++p) {
       const ValueId position = b.Add({corner.row, b.Constant(p * ir::kPartitionLanes - 1 + row)});
-      lanes.push_back(walk_.TileStart(b, position, corner.batch));
+      lanes.push_back(pixels_.TileStart(b, position, corner.batch));
     }
     return lanes;
   };
@@ -84,7 +84,7 @@ void PixelLoader::LoadEdge(Builder& b, ValueId slot, int phase, const EdgeStarts
   const auto index = static_cast<size_t>(phase);
   int to = 0;
   for (const int row : moves_.rows[index]) {
-    const int beyond = geometry_.masks_border ? 0 : row * static_cast<int>(tiles_.step_w);
+    const int beyond = geometry_.masks_border ? 0 : row * static_cast<int>(tiles_.stride_w);
     const ValueId offset = b.Constant(geometry_.phases[index] + beyond);
     for (const Position& start : edges.at(row)) {
       const ir::PixelLoadAttrs box{.tile = moves_.EdgeTile(phase), .map = Binding::kMapEdge, .row = to++};

@@ -10,7 +10,7 @@
 #include "compiler/build/lane_moves.h"
 #include "compiler/build/operand_loader.h"
 #include "compiler/build/operand_parts.h"
-#include "compiler/build/pixel_walk.h"
+#include "compiler/build/pixel_index.h"
 #include "compiler/contraction/contraction.h"
 
 namespace laneshift::compiler {
@@ -21,7 +21,7 @@ struct PixelTiles {
   ir::SharedLayout edge{};  // of one refreshed row; no map where it has no rows
   int pieces = 1;           // overlapping boxes in which a tile comes that loses its last lanes
   int piece_rows = 0;       // positions from one to the next
-  int64_t step_w = 1;       // of the convolution along columns
+  int64_t stride_w = 1;     // of the convolution along columns
 };
 
 class PixelLoader final : public OperandLoader {
@@ -32,7 +32,7 @@ class PixelLoader final : public OperandLoader {
       : OperandLoader(target),
         tiles_(tiles),
         geometry_(geometry),
-        walk_(geometry),
+        pixels_(geometry),
         moves_(std::move(moves)),
         parts_(parts) {}
 
@@ -52,7 +52,7 @@ class PixelLoader final : public OperandLoader {
 
   const PixelTiles tiles_;
   const ConvGeometry& geometry_;
-  const PixelWalk walk_;
+  const PixelIndex pixels_;
   const LaneMoves moves_;
   const OperandParts& parts_;
 };

@@ -6,7 +6,7 @@ using ir::Builder;
 using ir::ValueId;
 
 void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
-  if (sums.two_sums) return WriteAlternating(b, sums, tile);
+  if (sums.two_accumulators) return WriteAlternating(b, sums, tile);
   k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const Issued product = Multiply(b, sums, tile, number, 0);
     sums.Release(b, product.slot, product.later);
@@ -19,7 +19,7 @@ RingMainloop::Issued RingMainloop::Multiply(Builder& b, const Accumulation& sums
   const ValueId scale_factors = sums.LoadScaleFactors(b, tile, number);
   const ValueId slot = b.Take({}, {.channel = slots_.ring});
   const ValueId later = KLoop::IsLater(b, tile.corner, number);
-  const ValueId of_b = slots_.resident < 0 ? ir::kNoValue : b.Kept({number}, {.channel = slots_.resident});
+  const ValueId of_b = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number}, {.channel = slots_.resident});
   sums.MultiplySlot(b, tile.accumulator, {slot, of_b}, later, into);
   return {slot, later, scale_factors};
 }
@@ -33,8 +33,8 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
     return product.scale_factors;
   };
   const Corner& corner = tile.corner;
-  const ValueId first = corner.IsSection() ? corner.first : b.Constant(0);
-  const ValueId end = corner.IsSection() ? corner.end : k_.Blocks(b);
+  const ValueId first = corner.IsSlice() ? corner.first : b.Constant(0);
+  const ValueId end = corner.IsSlice() ? corner.end : k_.Blocks(b);
   const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
   const ValueId even_end = b.Sub({end, odd});
   const ValueId even = b.For({first, even_end}, {.step = 2});

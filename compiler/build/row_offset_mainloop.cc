@@ -12,10 +12,10 @@ void RowOffsetMainloop::Write(Builder& b, const Accumulation& sums, const Produc
       const ValueId filter = row_.TakeFilter(b, block, column);
       const ValueId later = row_.Later(b, block, column);
       const ir::MmaAttrs attrs{.a_tile = column.phase, .b_tile = 0, .a_row = column.row};
-      if (column.beside == 0) {
+      if (column.border_offset == 0) {
         sums.Multiply(b, tile.accumulator, activations, filter, later, attrs);
       } else {
-        b.Mma({tile.accumulator, activations, filter, later, masks.at(column.beside)}, attrs);
+        b.Mma({tile.accumulator, activations, filter, later, masks.at(column.border_offset)}, attrs);
       }
       if (!row_.resident) sums.Release(b, filter, later);
       sums.Promote(b, ir::kNoValue);

@@ -35,9 +35,9 @@ ir::SharedLayout CopyOf(const StagedTile& tile, int outer, int inner, ir::Swizzl
 
 // Panels that are all alike, as wide as a power of two of columns of D that divides the tile.
 Staging EvenPanels(const StagedTile& tile) {
-  const ir::Swizzle swizzle = ir::WidestSwizzle(std::gcd(tile.columns, tile.widest) / tile.joined * BytesOf(tile));
+  const ir::Swizzle swizzle = ir::WidestSwizzle(std::gcd(tile.columns, tile.widest) / tile.gated * BytesOf(tile));
   const int columns = ir::SpanBytes(swizzle) / BytesOf(tile);
-  const int panel = columns * tile.joined;
+  const int panel = columns * tile.gated;
   return {.panel = panel,
           .piece = panel,
           .layout = CopyOf(tile, RowsOf(tile), columns, swizzle),
@@ -46,10 +46,10 @@ Staging EvenPanels(const StagedTile& tile) {
 
 // Panels whose rows have `line` bytes, and a last one of what is left; or the whole tile, where that is narrower.
 Staging WidePanels(const StagedTile& tile, int line, int copies) {
-  const int of_tile = tile.columns / tile.joined;
+  const int of_tile = tile.columns / tile.gated;
   const int columns = std::min(of_tile, line / BytesOf(tile));
   const auto row_bytes = std::bit_ceil(static_cast<unsigned>(columns * BytesOf(tile)));
-  const int panel = columns * tile.joined;
+  const int panel = columns * tile.gated;
   return {.panel = panel,
           .piece = std::min(panel, tile.widest),
           .layout = CopyOf(tile, RowsOf(tile), columns, ir::WidestSwizzle(static_cast<int>(row_bytes))),
@@ -59,7 +59,7 @@ Staging WidePanels(const StagedTile& tile, int line, int copies) {
 // Panels are rows of D, of the columns of all warps that share a copy.
 Staging TransposedPanels(const StagedTile& tile, int panel, int copies) {
   constexpr int kMostSharers = 4;  // the warps of a warpgroup
-  const int columns = RowsOf(tile) / tile.joined_rows;
+  const int columns = RowsOf(tile) / tile.rows_per_output;
   const int row_bytes = columns * BytesOf(tile);
   const int sharers = !tile.bulk ? 1 : std::clamp(kLineBytes / row_bytes, 1, kMostSharers);
   LS_CHECK(tile.warps % sharers == 0, sharers, " warps of ", tile.warps, " share a copy");
@@ -85,15 +85,15 @@ std::vector<Staging> TransposedStagings(const StagedTile& tile) {
 
 }  // namespace
 
-std::vector<int> Staging::PiecesOf(int columns, bool powers) const {
-  std::vector<int> pieces;
+std::vector<int> Staging::SubtilesOf(int columns, bool powers) const {
+  std::vector<int> subtiles;
   while (columns > 0) {
     int next = std::min(piece, columns);
     if (powers) next = static_cast<int>(std::bit_floor(static_cast<unsigned>(next)));
-    pieces.push_back(next);
+    subtiles.push_back(next);
     columns -= next;
   }
-  return pieces;
+  return subtiles;
 }
 
 std::vector<Staging> StagingsOf(const StagedTile& tile) {

@@ -19,13 +19,13 @@ namespace laneshift::compiler {
 struct StagedTile {
   DataType type = DataType::kBf16;  // of D
   ir::FragmentKind fragment{};
-  bool transposed = false;          // rows of the accumulator are columns of D
-  int columns = 0, blocks = 1;      // of the accumulator
-  int joined = 1, joined_rows = 1;  // columns, or rows of it that become one of D
-  int widest = 0;                   // columns of it that the registers of a warp have room for at once
-  int warps = 0;                    // of a role
-  bool in_tensor_memory = false;    // whose loads bring powers of two
-  bool bulk = false;                // by bulk stores, which take boxes of any width and copies of any warps
+  bool transposed = false;             // rows of the accumulator are columns of D
+  int columns = 0, blocks = 1;         // of the accumulator
+  int gated = 1, rows_per_output = 1;  // columns, or rows of it that become one of D
+  int widest = 0;                      // columns of it that the registers of a warp have room for at once
+  int warps = 0;                       // of a role
+  bool in_tensor_memory = false;       // whose loads bring powers of two
+  bool bulk = false;                   // by bulk stores, which take boxes of any width and copies of any warps
 };
 
 struct Staging {
@@ -35,7 +35,7 @@ struct Staging {
   int copies = 1, sharers = 1;
 
   // The widths of the pieces of a panel of `columns`, in order.
-  std::vector<int> PiecesOf(int columns, bool powers) const;
+  std::vector<int> SubtilesOf(int columns, bool powers) const;
   bool operator==(const Staging&) const = default;
 };
 

@@ -58,13 +58,13 @@ TEST(Staging, LastNeedsLeast) {
   }
 }
 
-TEST(Staging, PiecesMakeThePanel) {
+TEST(Staging, SubtilesMakeThePanel) {
   Staging staging{.panel = 64, .piece = 32};
-  EXPECT_EQ(staging.PiecesOf(64, false), (std::vector<int>{32, 32}));
-  EXPECT_EQ(staging.PiecesOf(48, false), (std::vector<int>{32, 16}));
+  EXPECT_EQ(staging.SubtilesOf(64, false), (std::vector<int>{32, 32}));
+  EXPECT_EQ(staging.SubtilesOf(48, false), (std::vector<int>{32, 16}));
   staging.piece = 64;
-  EXPECT_EQ(staging.PiecesOf(48, false), (std::vector<int>{48}));
-  EXPECT_EQ(staging.PiecesOf(48, true), (std::vector<int>{32, 16})) << "Tensor Memory is read by powers of two";
+  EXPECT_EQ(staging.SubtilesOf(48, false), (std::vector<int>{48}));
+  EXPECT_EQ(staging.SubtilesOf(48, true), (std::vector<int>{32, 16})) << "Tensor Memory is read by powers of two";
 }
 
 TEST(Staging, WarpsShareARowOfD) {
@@ -78,7 +78,7 @@ TEST(Staging, WarpsShareARowOfD) {
   tile.type = DataType::kF16;
   EXPECT_EQ(StagingsOf(tile).front().sharers, 2);
   tile.fragment = ir::FragmentKind::kMma16x8;
-  tile.joined_rows = 2;
+  tile.rows_per_output = 2;
   EXPECT_EQ(StagingsOf(tile).front().sharers, 4) << "no more than a warpgroup, though a row then has 64 bytes";
   tile.bulk = false;
   for (const Staging& staging : StagingsOf(tile)) EXPECT_EQ(staging.sharers, 1);

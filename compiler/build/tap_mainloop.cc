@@ -24,7 +24,7 @@ void TapMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile&
 void TapMainloop::MultiplySlot(Builder& b, const Accumulation& sums, const ProductTile& tile, ValueId later,
                                const std::function<ValueId()>& number) const {
   const ValueId slot = b.Take({}, {.channel = slots_.ring});
-  const ValueId filters = slots_.resident < 0 ? ir::kNoValue : b.Kept({number()}, {.channel = slots_.resident});
+  const ValueId filters = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number()}, {.channel = slots_.resident});
   sums.MultiplySlot(b, tile.accumulator, {slot, filters}, later, 0);
   sums.Release(b, slot, later);
   sums.Promote(b, ir::kNoValue);

@@ -48,14 +48,14 @@ void TileEpilogue::ForEachPanel(Builder& b, const std::function<void(const Panel
 void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& panel,
                                const std::function<void(const Part&)>& write) const {
   int offset = 0, number = 0;
-  for (const int columns : plan_.PiecesOf(panel.columns)) {
+  for (const int columns : plan_.SubtilesOf(panel.columns)) {
     Part part{.fragment = ir::kNoValue, .first = panel.first, .offset = offset, .columns = columns, .number = number};
     if (offset > 0) part.first = b.Add({panel.first, b.Constant(offset)});
     const int column = panel.block * plan_.columns + panel.column + offset;
     if (InLoop()) {
       part.fragment = b.AccRead({accumulator, part.first}, {.columns = columns, .fragment = plan_.fragment});
     } else if (terms_.promotes) {
-      part.fragment = b.ReadSums({}, {.column = column, .columns = columns, .fragment = plan_.fragment});
+      part.fragment = b.ReadPromoted({}, {.column = column, .columns = columns, .fragment = plan_.fragment});
     } else {
       part.fragment = b.AccRegisters({}, {.column = column, .columns = columns});
     }
@@ -68,12 +68,12 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
 void TileEpilogue::WriteTile(Builder& b, const Role& role, ValueId accumulator, const Corner& corner,
                              ValueId first_row) const {
   const Source source{role, accumulator, corner};
-  if (!corner.IsSection()) {
+  if (!corner.IsSlice()) {
     WritePanels(b, source, first_row);
   } else {
     StorePartials(b, source);
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
-    const ValueId last = b.PartialArrive({corner.number, corner.sections}, {.sharers = plan_.staging.sharers});
+    const ValueId last = b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers});
     b.If({last});
     b.InBody([&] { WritePanels(b, source, first_row); });
   }
@@ -83,12 +83,12 @@ void TileEpilogue::WriteTile(Builder& b, const Role& role, ValueId accumulator, 
 // Of a tile that is cut, the sums of this CTA's section.
 void TileEpilogue::StorePartials(Builder& b, const Source& source) const {
   const Corner& corner = source.corner;
-  b.If({b.Less({b.Constant(1), corner.sections})});
+  b.If({b.Less({b.Constant(1), corner.slices})});
   b.InBody([&] {
-    const ValueId piece = b.Add({b.Mul({corner.number, corner.sections}), corner.section});
+    const ValueId partial = b.Add({b.Mul({corner.number, corner.slices}), corner.slice});
     ForEachPanel(b, [&](const Panel& panel) {
       ForEachPart(b, source.accumulator, panel, [&](const Part& part) {
-        b.PartialStore({part.fragment, part.first, piece});
+        b.PartialStore({part.fragment, part.first, partial});
       });
     });
   });
@@ -132,21 +132,21 @@ void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& pan
   const Staging& staging = plan_.staging;
   const int buffer = source.role.buffer;
   ValueId copy = ir::kNoValue;
-  Piece first{};
+  Subtile first{};
   ForEachPart(b, source.accumulator, panel, [&](const Part& part) {
-    Piece piece = PieceOf(b, panel, part, corner, own);
-    if (plan_.bulk_stores && plan_.rows_along_n) start = output_.StoreStart(b, piece.row, corner);
-    steps_.Write(b, piece, source.role.scales);
+    Subtile subtile = SubtileOf(b, panel, part, corner, own);
+    if (plan_.bulk_stores && plan_.rows_along_n) start = output_.StoreStart(b, subtile.row, corner);
+    steps_.Write(b, subtile, source.role.scales);
     if (store_ == StorePath::kDirect) {
-      b.GlobalStore(piece.Operands(), steps_.AccessOf(Operand::kD, part.columns));
+      b.GlobalStore(subtile.Operands(), steps_.AccessOf(Operand::kD, part.columns));
       return;
     }
     if (part.offset == 0) {
-      first = piece;
+      first = subtile;
       copy = b.Rem({panel.number, b.Constant(staging.copies)});
       if (plan_.bulk_stores) AwaitCopy(b, source.role, panel);
     }
-    b.StageStore({piece.fragment, copy}, {.buffer = buffer, .column = part.offset / plan_.joined_columns});
+    b.StageStore({subtile.fragment, copy}, {.buffer = buffer, .column = part.offset / plan_.columns_per_output});
   });
   if (plan_.bulk_stores) {
     const Binding map = panel.columns < staging.panel ? Binding::kMapDRest : Binding::kMapD;
@@ -159,20 +159,21 @@ void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& pan
 }
 
 // A part of a panel at its place in the tile; of sections, their sum.
-Piece TileEpilogue::PieceOf(Builder& b, const Panel& panel, const Part& part, const Corner& corner, ValueId own) const {
+Subtile TileEpilogue::SubtileOf(Builder& b, const Panel& panel, const Part& part, const Corner& corner,
+                                ValueId own) const {
   const bool along_n = plan_.rows_along_n;
   const ValueId first = panel.block > 0 ? b.Constant(panel.column + part.offset) : part.first;
-  Piece piece{.fragment = part.fragment, .row = own, .column = own, .batch = corner.batch, .columns = part.columns};
-  piece.own = own;
-  piece.tile = along_n ? corner.row : corner.column;
-  piece.part = part.number;
-  if (terms_.orders_sums) piece.panel = InLoop() ? panel.number : b.Constant(panel.column / plan_.staging.panel);
-  (along_n ? piece.row : piece.column) = b.Add({piece.tile, first});
-  if (corner.IsSection()) {
-    piece.fragment =
-        b.PartialSum({part.fragment, part.first, b.Mul({corner.number, corner.sections}), corner.sections});
+  Subtile subtile{.fragment = part.fragment, .row = own, .column = own, .batch = corner.batch, .columns = part.columns};
+  subtile.own = own;
+  subtile.tile = along_n ? corner.row : corner.column;
+  subtile.part = part.number;
+  if (terms_.orders_reductions)
+    subtile.panel = InLoop() ? panel.number : b.Constant(panel.column / plan_.staging.panel);
+  (along_n ? subtile.row : subtile.column) = b.Add({subtile.tile, first});
+  if (corner.IsSlice()) {
+    subtile.fragment = b.PartialSum({part.fragment, part.first, b.Mul({corner.number, corner.slices}), corner.slices});
   }
-  return piece;
+  return subtile;
 }
 
 }  // namespace laneshift::compiler

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "compiler/build/piece_steps.h"
+#include "compiler/build/subtile_steps.h"
 
 namespace laneshift::compiler {
 
@@ -62,7 +62,7 @@ class TileEpilogue {
   void WritePanels(ir::Builder& b, const Source& source, ir::ValueId first_row) const;
   void WritePanel(ir::Builder& b, const Source& source, const Panel& panel, ir::ValueId own,
                   std::vector<ir::ValueId> start) const;
-  Piece PieceOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;
+  Subtile SubtileOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;
   bool Alternates() const;
   void AwaitCopy(ir::Builder& b, const Role& role, const Panel& panel) const;
 
@@ -70,7 +70,7 @@ class TileEpilogue {
   const CtaPlan& plan_;
   const StorePath store_;
   const OutputTensor& output_;
-  const PieceSteps steps_;
+  const SubtileSteps steps_;
 };
 
 }  // namespace laneshift::compiler

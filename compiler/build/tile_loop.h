@@ -17,9 +17,9 @@ void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::Val
 struct Corner {
   ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
-  ir::ValueId number = ir::kNoValue, section = ir::kNoValue, sections = ir::kNoValue;
+  ir::ValueId number = ir::kNoValue, slice = ir::kNoValue, slices = ir::kNoValue;
 
-  bool IsSection() const { return first != ir::kNoValue; }
+  bool IsSlice() const { return first != ir::kNoValue; }
 };
 
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
@@ -28,22 +28,23 @@ struct Tile {
 };
 
 struct TileLoop {
-  static constexpr int kEveryTurn = -1;  // of roles that go through all tiles of the CTA
+  static constexpr int kEveryTile = -1;  // of roles that go through all tiles of the CTA
 
   int tile_m = 0, tile_n = 0;  // rows and columns of D that a tile gives
   int raster = 1;
-  int sections = 1;  // of K, at most
-  int turns = 1;     // roles that alternate in a ping-pong
-  int grants = -1;   // channel, or -1 for a fixed order of tiles
+  int slices = 1;          // of K, at most
+  int pingpong_roles = 1;  // roles that alternate in a ping-pong
+  int clc = -1;            // channel, or -1 for a fixed order of tiles
   // Iterations of the loop over K of one tile.
   std::function<ir::ValueId(ir::Builder&)> blocks{};
 
-  bool SharesTiles() const { return sections > 1; }
-  // Calls `write` inside a loop over the tiles that are the role's: every one, or the `turn`-th of each `turns`.
-  void ForEachTile(ir::Builder& b, int turn, const std::function<void(const Tile&)>& write) const;
+  bool SplitsK() const { return slices > 1; }
+  // Calls `write` inside a loop over the tiles that are the role's: every one, or the `pingpong_index`-th of each
+  // `pingpong_roles`.
+  void ForEachTile(ir::Builder& b, int pingpong_index, const std::function<void(const Tile&)>& write) const;
   void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write) const;
   // The share of the work that an iteration of that loop is, and where its tile lies too.
-  Corner ShareOf(const Tile& tile) const;
+  Corner SliceOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;
   // The next tile is that of the other role of the ping-pong: its slots of a channel are not this role's.
   void PassTile(ir::Builder& b, int channel, int slots_of_block) const;

@@ -29,7 +29,7 @@ Operand OperandOf(Binding map) {
 
 // The same rows, but those `distance` apart are interleaved: an extra dimension of extent 2 before that of the rows,
 // which then covers only the first half.
-MappedTensor InTurns(MappedTensor tensor, int64_t distance) {
+MappedTensor Interleaved(MappedTensor tensor, int64_t distance) {
   tensor.dims[1] -= distance;
   tensor.dims.insert(tensor.dims.begin() + 1, 2);
   tensor.strides.insert(tensor.strides.begin(), distance * tensor.strides[0]);
@@ -85,9 +85,9 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
 }
 
 // Whether only contractions over pixels have this number.
-constexpr bool IsOfAWalk(BindingFamily family) {
+constexpr bool IsOfPixels(BindingFamily family) {
   return family == BindingFamily::kRow || family == BindingFamily::kPlane ||
-         (family >= BindingFamily::kChannels && family <= BindingFamily::kSpread);
+         (family >= BindingFamily::kChannels && family <= BindingFamily::kDilation);
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ constexpr bool IsOfAWalk(BindingFamily family) {
 double ProblemNumbers::Of(Binding binding) const {
   const Contraction& c = contraction_;
   const ConvGeometry& geometry = c.geometry;
-  LS_CHECK(c.WalksPixels() || !IsOfAWalk(binding.family), "a product of matrices has no ", ir::PrintBinding(binding));
+  LS_CHECK(c.ReadsPixels() || !IsOfPixels(binding.family), "a product of matrices has no ", ir::PrintBinding(binding));
   const auto source = [&]() -> const OperandSource& { return c.Of(static_cast<Operand>(binding.index)); };
   switch (binding.family) {
     case BindingFamily::kPitch:
@@ -120,19 +120,19 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.channels);
     case BindingFamily::kFilters:
       return Number(geometry.filters * c.batch);
-    case BindingFamily::kWalkQ:
-      return Number(geometry.walk_q);
+    case BindingFamily::kPaddedQ:
+      return Number(geometry.padded_q);
     case BindingFamily::kOut:
       return Number(geometry.output[DimensionOf(binding)]);
     case BindingFamily::kIn:
       return Number(geometry.input[DimensionOf(binding)]);
     case BindingFamily::kTaps:
       return Number(geometry.filter[DimensionOf(binding)]);
-    case BindingFamily::kStep:
+    case BindingFamily::kConvStride:
       return Number(geometry.stride[DimensionOf(binding)]);
     case BindingFamily::kPad:
       return Number(geometry.pad[DimensionOf(binding)]);
-    case BindingFamily::kSpread:
+    case BindingFamily::kDilation:
       return Number(geometry.dilation[DimensionOf(binding)]);
     case BindingFamily::kAlpha:
       return c.alpha;
@@ -149,9 +149,9 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kBaseScale:
     case BindingFamily::kWorkspace:
     case BindingFamily::kBaseE:
-    case BindingFamily::kBaseT:
-    case BindingFamily::kLengthT:
-    case BindingFamily::kLinesT:
+    case BindingFamily::kBasePartialRows:
+    case BindingFamily::kLengthPartialRows:
+    case BindingFamily::kCountPartialRows:
       break;
   }
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");
@@ -199,8 +199,8 @@ MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, 
   const OperandSource source = SourceForProduct(contraction.Of(operand), schedule, operand);
   MappedTensor tensor = SourceTensor(contraction, source, operand, param);
   tensor.operand = operand;
-  const bool turns = operand == Operand::kB && ir::JoinsHalves(contraction.epilogue());
-  return turns ? InTurns(std::move(tensor), contraction.n / 2) : tensor;
+  const bool interleaved = operand == Operand::kB && ir::HasSplitGateUp(contraction.epilogue());
+  return interleaved ? Interleaved(std::move(tensor), contraction.n / 2) : tensor;
 }
 
 }  // namespace laneshift::compiler

@@ -41,7 +41,7 @@ struct Contraction {
   const OperandSource& Of(ir::Operand operand) const;
   OperandSource& Of(ir::Operand operand);
   const Epilogue& epilogue() const { return *steps; }
-  bool WalksPixels() const { return a.kind == SourceKind::kPixels; }
+  bool ReadsPixels() const { return a.kind == SourceKind::kPixels; }
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this
   // contraction was made from.
   Contraction Under(const Problem& problem, const Schedule& schedule) const;

@@ -41,7 +41,7 @@ void PlanMasked(ConvGeometry& geometry) {
     geometry.columns.push_back({.s = static_cast<int>(s),
                                 .row = static_cast<int>(row),
                                 .chain = s < centre ? 1 : 0,
-                                .beside = static_cast<int>(row - geometry.pad[kWidth])});
+                                .border_offset = static_cast<int>(row - geometry.pad[kWidth])});
   }
 }
 
@@ -57,7 +57,7 @@ std::vector<ConvGeometry::Column> ConvGeometry::ColumnsOf(int chain) const {
 
 int ConvGeometry::TileRows(const Schedule& schedule) const {
   // Candidates are ranked before they are checked: a tile with only stale rows counts as one row.
-  return std::max(1, schedule.tile_m - lost * ir::kRefreshedRows);
+  return std::max(1, schedule.tile_m - stale * ir::kRefreshedRows);
 }
 
 int64_t ConvGeometry::CentreColumn() const {
@@ -86,14 +86,14 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, cons
   } else if (reuses) {
     PlanPhases(geometry);
   }
-  geometry.walk_q = geometry.output[kWidth] + (masks ? 0 : geometry.halo);
+  geometry.padded_q = geometry.output[kWidth] + (masks ? 0 : geometry.halo);
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {
     for (int chain = 0; chain < geometry.Chains(); ++chain) {
       const std::vector<ConvGeometry::Column> columns = geometry.ColumnsOf(chain);
-      geometry.lost = std::max(geometry.lost, columns.back().row - columns.front().row);
+      geometry.stale = std::max(geometry.stale, columns.back().row - columns.front().row);
     }
   }
-  geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.walk_q;
+  geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.padded_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
   geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(x) == 1 && problem.groups == 1 &&
                           geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;

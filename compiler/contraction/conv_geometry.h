@@ -1,6 +1,6 @@
 // ConvGeometry: a convolution as an implicit GEMM, with what the schedule decides about its index.
 //
-// Row m of A and D is a position of the implicit-GEMM index: rows of `walk_q` positions, of which the first Q are
+// Row m of A and D is a position of the implicit-GEMM index: rows of `padded_q` positions, of which the first Q are
 // output pixels; see ir/program.h. With reuse of loaded tiles, the operand of filter column s is that of column 0
 // displaced by whole rows: input column q * stride + s * dilation is in phase (s * dilation) mod stride, displaced by
 // (s * dilation) / stride rows; a phase counts its rows from its first tap. Rows of the index are longer than Q by
@@ -24,11 +24,11 @@ namespace laneshift::compiler {
 struct ConvGeometry {
   // Where a filter column finds its operand.
   struct Column {
-    int s = 0;       // of the filter
-    int phase = 0;   // index into phases
-    int row = 0;     // rows after the tile's first one
-    int chain = 0;   // columns of a chain follow each other without a step back
-    int beside = 0;  // masked borders: columns to the right of the output pixel
+    int s = 0;              // of the filter
+    int phase = 0;          // index into phases
+    int row = 0;            // rows after the tile's first one
+    int chain = 0;          // columns of a chain follow each other without a step back
+    int border_offset = 0;  // masked borders: columns to the right of the output pixel
   };
 
   // Position `out` of the output and tap `t` read pixel out * stride - pad + t * dilation, in each dimension.
@@ -37,12 +37,12 @@ struct ConvGeometry {
   bool planes = false;                // three spatial dimensions
   int64_t channels = 0, filters = 0;  // of a group
   int64_t taps = 1;                   // of a filter
-  int64_t walk_q = 0;
+  int64_t padded_q = 0;
   int64_t positions = 0;          // rows of A and D
   std::vector<int> phases{};      // with reuse: the displacement of each phase in input columns
   std::vector<Column> columns{};  // with reuse: the filter's, phase after phase, rows ascending
   int halo = 0;                   // rows of a tile in addition to one for each output
-  int lost = 0;                   // fused shifts: stale rows of each 32 after a chain
+  int stale = 0;                  // fused shifts: stale rows of each 32 after a chain
 
   bool masks_border = false;  // filter columns outside of the image read no zeros; their lanes are disabled
 

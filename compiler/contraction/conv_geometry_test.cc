@@ -6,7 +6,7 @@
 
 #include "compiler/contraction/bindings.h"
 #include "compiler/contraction/im2col_box.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/tma_addressable.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -43,7 +43,7 @@ struct Planned {
   std::vector<int> phases;
   const char* columns;
   int halo;
-  int64_t walk_q;
+  int64_t padded_q;
 };
 
 TEST(ConvGeometry, PlansReuseAsByHand) {
@@ -67,26 +67,26 @@ TEST(ConvGeometry, PlansReuseAsByHand) {
     EXPECT_EQ(geometry.phases, c.phases) << c.problem;
     EXPECT_EQ(ColumnsOf(geometry), c.columns) << c.problem;
     EXPECT_EQ(geometry.halo, c.halo) << c.problem;
-    EXPECT_EQ(geometry.walk_q, c.walk_q) << c.problem;
+    EXPECT_EQ(geometry.padded_q, c.padded_q) << c.problem;
   }
 }
 
-TEST(ConvGeometry, MaskedBordersWalkTheImageAndBeginAtTheCentre) {
+TEST(ConvGeometry, MaskedBordersIndexTheImageAndBeginAtTheCentre) {
   Schedule schedule;
   schedule.reuse = Reuse::kLaneShift;
   schedule.border = Border::kMask;
   const ConvProblem problem = Conv("n=2 h=9 w=14 c=8 k=8 r=3 s=5 pad=1,4 dilation=1,2");
   const ConvGeometry geometry = GeometryUnder(problem, schedule);
   EXPECT_TRUE(geometry.masks_border);
-  EXPECT_EQ(geometry.walk_q, 14);
+  EXPECT_EQ(geometry.padded_q, 14);
   EXPECT_EQ(geometry.positions, 2 * 9 * 14);
   EXPECT_EQ(ColumnsOf(geometry), "2:0+4 3:0+6 4:0+8 0:0+0 1:0+2");
   ASSERT_EQ(geometry.Chains(), 2);
   EXPECT_EQ(geometry.ColumnsOf(0).size(), 3u);
-  EXPECT_EQ(geometry.ColumnsOf(0).front().beside, 0);
-  EXPECT_EQ(geometry.ColumnsOf(0).back().beside, 4);
-  EXPECT_EQ(geometry.ColumnsOf(1).front().beside, -4);
-  EXPECT_EQ(geometry.ColumnsOf(1).back().beside, -2);
+  EXPECT_EQ(geometry.ColumnsOf(0).front().border_offset, 0);
+  EXPECT_EQ(geometry.ColumnsOf(0).back().border_offset, 4);
+  EXPECT_EQ(geometry.ColumnsOf(1).front().border_offset, -4);
+  EXPECT_EQ(geometry.ColumnsOf(1).back().border_offset, -2);
   const Im2colBox box = BoxOfX(geometry);
   EXPECT_EQ(box.lower[0], 0);
   EXPECT_EQ(box.upper[0], 0);
@@ -113,22 +113,22 @@ TEST(ConvGeometry, FusedShiftsLoseTheLanesOfTheLongestChain) {
   schedule.shift = ShiftForm::kFused;
   const struct {
     const char* problem;
-    int lost;
+    int stale;
   } cases[] = {{"n=1 h=9 w=30 c=8 k=8 r=3 s=3 pad=1", 2},
                {"n=1 w=30 c=8 k=8 s=5 dilation=3", 12},
                {"n=1 w=30 c=8 k=8 s=5 stride=2", 2},
                {"n=1 w=30 c=8 k=8 s=3 stride=3", 0}};
   for (const auto& c : cases) {
     const ConvGeometry geometry = GeometryUnder(Conv(c.problem), schedule);
-    EXPECT_EQ(geometry.lost, c.lost) << c.problem;
-    EXPECT_EQ(geometry.TileRows(schedule), 128 - 4 * c.lost) << c.problem;
+    EXPECT_EQ(geometry.stale, c.stale) << c.problem;
+    EXPECT_EQ(geometry.TileRows(schedule), 128 - 4 * c.stale) << c.problem;
   }
 }
 
-TEST(ConvGeometry, WithoutReuseTheWalkIsTheOutput) {
+TEST(ConvGeometry, WithoutReuseTheIndexIsTheOutput) {
   const ConvGeometry geometry = GeometryWith(Conv("n=2 h=9 w=11 c=24 k=8 r=3 s=5 pad=1 groups=2"), Reuse::kIm2col);
   EXPECT_FALSE(geometry.Reuses());
-  EXPECT_EQ(geometry.walk_q, 9);
+  EXPECT_EQ(geometry.padded_q, 9);
   EXPECT_EQ(geometry.positions, 2 * 9 * 9);
   EXPECT_EQ(geometry.channels, 12);
   EXPECT_EQ(geometry.filters, 4);
@@ -162,7 +162,7 @@ ConvProblem RandomConv(std::mt19937& random) {
 
 // Position q of a row along width is the input column of tap 0 of output column q; a column's rows further, displaced
 // by its phase, is the input column of its tap.
-TEST(Im2colBox, ReachesEveryTapOfTheDirectIndexMap) {
+TEST(Im2colBox, AddressesEveryTapOfTheDirectIndexMap) {
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {
     const ConvProblem p = RandomConv(random);
@@ -171,14 +171,14 @@ TEST(Im2colBox, ReachesEveryTapOfTheDirectIndexMap) {
     for (const int d : {kDepth, kHeight, kWidth}) {
       const auto i = static_cast<size_t>(kWidth - d);
       const int64_t stops = (p.input[d] - 1 + box.upper[i] - box.lower[i]) / box.step[i] + 1;
-      ASSERT_EQ(stops, d == kWidth ? geometry.walk_q : p.Output()[d]) << PrintProblem(p);
+      ASSERT_EQ(stops, d == kWidth ? geometry.padded_q : p.Output()[d]) << PrintProblem(p);
       ASSERT_EQ(box.lower[i], -p.pad_before[d]);
       ASSERT_EQ(box.step[i], p.stride[d]);
     }
     for (const ConvGeometry::Column& column : geometry.columns) {
       for (int64_t q = 0; q < p.Output()[kWidth]; ++q) {
         const int64_t direct = q * p.stride[kWidth] - p.pad_before[kWidth] + column.s * p.dilation[kWidth];
-        ASSERT_LT(q + column.row, geometry.walk_q);
+        ASSERT_LT(q + column.row, geometry.padded_q);
         const int64_t stop = box.lower[0] + (q + column.row) * box.step[0];
         ASSERT_EQ(stop + geometry.phases[static_cast<size_t>(column.phase)], direct) << PrintProblem(p);
       }
@@ -186,7 +186,7 @@ TEST(Im2colBox, ReachesEveryTapOfTheDirectIndexMap) {
   }
 }
 
-TEST(Bindings, TheMapOfXHasTheBoxOfTheWalk) {
+TEST(Bindings, TheMapOfXHasTheBoxOfTheIndex) {
   const Problem problem = *ParseProblem("conv n=2 h=14 w=15 c=64 k=32 r=3 s=5 pad=1,2 stride=1,2");
   Schedule schedule;
   schedule.reuse = Reuse::kRowOffset;
@@ -209,16 +209,16 @@ TEST(Bindings, TheMapOfXHasTheBoxOfTheWalk) {
   EXPECT_EQ(tensor.upper, (std::vector<int64_t>{2, -1}));
 }
 
-struct Reach {
+struct TmaCase {
   const char* problem;
   const char* schedule;
   ir::Operand operand;
   const char* refusal;  // empty: reached
 };
 
-TEST(TmaReach, NamesTheRuleOfAConvolution) {
+TEST(TmaAddressable, NamesTheRuleOfAConvolution) {
   using enum ir::Operand;
-  const Reach cases[] = {
+  const TmaCase cases[] = {
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kA, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kB, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 pad=1", "reuse=im2col", kD, ""},
@@ -239,10 +239,10 @@ TEST(TmaReach, NamesTheRuleOfAConvolution) {
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 w_tap=24", "reuse=im2col", kB, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 w_tap=24", "reuse=im2col a_load=copy", kB, "without gaps"},
   };
-  for (const Reach& c : cases) {
+  for (const TmaCase& c : cases) {
     const Problem problem = Conv(c.problem);
     const Schedule schedule = ParseSchedule(c.schedule)->value;
-    const Status status = TmaReaches(ContractionOf(problem, schedule), schedule, c.operand);
+    const Status status = CheckTmaAddressable(ContractionOf(problem, schedule), schedule, c.operand);
     const std::string message = status ? "" : status.error().message;
     if (c.refusal[0] == '\0') {
       EXPECT_EQ(message, "") << c.problem;

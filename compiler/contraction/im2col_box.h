@@ -21,7 +21,7 @@ inline Im2colBox BoxOfX(const ConvGeometry& geometry) {
   for (const int d : {kDepth, kHeight, kWidth}) {
     const auto i = static_cast<size_t>(kWidth - d);
     const bool whole = d == kWidth && geometry.masks_border;
-    const int64_t stops = d == kWidth ? geometry.walk_q : geometry.output[static_cast<size_t>(d)];
+    const int64_t stops = d == kWidth ? geometry.padded_q : geometry.output[static_cast<size_t>(d)];
     box.step[i] = geometry.stride[static_cast<size_t>(d)];
     box.lower[i] = whole ? 0 : -geometry.pad[static_cast<size_t>(d)];
     box.upper[i] = box.lower[i] + (stops - 1) * box.step[i] - (geometry.input[static_cast<size_t>(d)] - 1);

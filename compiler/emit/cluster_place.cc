@@ -21,11 +21,11 @@ ClusterPlace::ClusterPlace(const ir::Program& program, Emitter& e, Value* lane)
   index_m_ = b.CreateURem(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
   index_n_ = b.CreateUDiv(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
   is_first_ = b.CreateICmpEQ(rank, e.C32(0));
-  Reach(program, e, rank, lane);
+  ComputeMasks(program, e, rank, lane);
 }
 
-void ClusterPlace::Reach(const ir::Program& program, Emitter& e, Value* rank, Value* lane) {
-  using To = ir::Reach;
+void ClusterPlace::ComputeMasks(const ir::Program& program, Emitter& e, Value* rank, Value* lane) {
+  using To = ir::MulticastScope;
   auto& b = e.ir();
   const int m = program.cluster_m, n = program.cluster_n, ctas = program.ctas;
   const auto at = [](To to) { return static_cast<size_t>(to); };

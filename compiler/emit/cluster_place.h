@@ -23,26 +23,26 @@ class ClusterPlace {
   // Whether the CTA is the leader of its pair. REQUIRES: there are pairs.
   Value* IsLeader() const { return is_leader_; }
   // Bits of the ranks that a part of a tile goes to, an i16, or nullptr if only to the CTA itself.
-  Value* CopyMask(ir::Reach to) const { return copy_masks_[static_cast<size_t>(to)]; }
+  Value* CopyMask(ir::MulticastScope to) const { return copy_masks_[static_cast<size_t>(to)]; }
   // The same for commits, which a pair makes to both CTAs of the pairs that are reached.
-  Value* CommitMask(ir::Reach to) const { return commit_masks_[static_cast<size_t>(to)]; }
+  Value* CommitMask(ir::MulticastScope to) const { return commit_masks_[static_cast<size_t>(to)]; }
   // Arrivals by the lanes of a warp, one for each CTA: how many, and the rank that this lane arrives at.
   struct Peers {
     int count = 0;
     Value* rank = nullptr;
   };
-  const Peers& PeersOf(ir::Reach to) const { return peers_[static_cast<size_t>(to)]; }
+  const Peers& PeersOf(ir::MulticastScope to) const { return peers_[static_cast<size_t>(to)]; }
 
  private:
-  static constexpr size_t kReaches = static_cast<size_t>(ir::Reach::kAll) + 1;
-  void Reach(const ir::Program& program, Emitter& e, Value* rank, Value* lane);
+  static constexpr size_t kMulticastScopes = static_cast<size_t>(ir::MulticastScope::kAll) + 1;
+  void ComputeMasks(const ir::Program& program, Emitter& e, Value* rank, Value* lane);
 
   Value* index_m_;
   Value* index_n_;
   Value* is_first_ = nullptr;
   Value* is_leader_ = nullptr;
-  std::array<Value*, kReaches> copy_masks_{}, commit_masks_{};
-  std::array<Peers, kReaches> peers_{};
+  std::array<Value*, kMulticastScopes> copy_masks_{}, commit_masks_{};
+  std::array<Peers, kMulticastScopes> peers_{};
 };
 
 }  // namespace laneshift::compiler

@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(All, LaneShiftPtx,
 // shift, no refresh, and no waits except for filters.
 class FusedShiftPtx : public testing::TestWithParam<Chain> {};
 
-TEST_P(FusedShiftPtx, MovesLanesByProductsAlone) {
+TEST_P(FusedShiftPtx, MovesLanesOnlyByProducts) {
   const Chain& c = GetParam();
   const std::vector<std::string> lines = LinesOf(c.problem, c.schedule);
   const std::vector<std::string> chain = ChainOf(lines);

@@ -19,32 +19,32 @@ void RoleEmitter::AccRead(const Op& op) {
 void RoleEmitter::AccRegisters(const Op& op) {
   const auto& attrs = op.As<ir::AccRegistersAttrs>();
   const ir::FragmentLayout layout{ir::FragmentKind::kMma16x8, attrs.columns};
-  const int first = attrs.sums * AccumulatorRegisters() + attrs.column / 2;
+  const int first = attrs.accumulator * AccumulatorRegisters() + attrs.column / 2;
   fragments_[op.result] = {layout, e_.ReadAccumulators(first, layout.Registers())};
 }
 
-void RoleEmitter::LoadFactor(const Op& op) {
-  factors_[op.result] = {1, {EmitLoadFactor(cx_, op.As<ir::ScaleAttrs>().binding)}};
+void RoleEmitter::LoadScaleFactor(const Op& op) {
+  scale_factors_[op.result] = {1, {EmitLoadScaleFactor(cx_, op.As<ir::ScaleAttrs>().binding)}};
 }
 
-void RoleEmitter::LoadFactors(const Op& op) {
-  if (ahead_.contains(op.result)) return EmitFactorsAhead(op);
-  factors_[op.result] =
-      EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
+void RoleEmitter::LoadScaleFactors(const Op& op) {
+  if (ahead_.contains(op.result)) return EmitScaleFactorsAhead(op);
+  scale_factors_[op.result] =
+      EmitLoadScaleFactors(cx_, op.As<ir::ScaleFactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
 }
 
 // A loop over blocks of K whose body loads scale factors loads those of the first block here, and in each iteration
 // those of the next: a load takes longer than the products of a block.
-void RoleEmitter::LoadFirstFactors(const Op& loop) {
+void RoleEmitter::LoadFirstScaleFactors(const Op& loop) {
   for (const Op& op : loop.body) {
-    if (op.kind != OpKind::kLoadFactors) continue;
-    const std::optional<int64_t> behind = DistanceFrom(loop, op.operands[2]);
-    if (!behind) continue;
-    Value* run = b_.CreateAdd(Index(loop, 0), e_.C32(static_cast<uint32_t>(*behind)));
-    const Factors first =
-        EmitLoadFactors(cx_, op.As<ir::FactorsAttrs>(), Index(op, 0), Index(op, 1), run, Index(op, 3));
-    FactorsAhead& ahead = ahead_[op.result];
-    ahead.turn = loop.As<ir::ForAttrs>().step;
+    if (op.kind != OpKind::kLoadScaleFactors) continue;
+    const std::optional<int64_t> distance = DistanceFrom(loop, op.operands[2]);
+    if (!distance) continue;
+    Value* run = b_.CreateAdd(Index(loop, 0), e_.C32(static_cast<uint32_t>(*distance)));
+    const ScaleFactors first =
+        EmitLoadScaleFactors(cx_, op.As<ir::ScaleFactorsAttrs>(), Index(op, 0), Index(op, 1), run, Index(op, 3));
+    ScaleFactorsAhead& ahead = ahead_[op.result];
+    ahead.step = loop.As<ir::ForAttrs>().step;
     for (Value* value : first.values) ahead.next.push_back(e_.NewVariable(e_.F32(), value));
   }
 }
@@ -62,31 +62,31 @@ std::optional<int64_t> RoleEmitter::DistanceFrom(const Op& loop, ValueId value) 
   return std::nullopt;
 }
 
-void RoleEmitter::EmitFactorsAhead(const Op& op) {
-  const auto& attrs = op.As<ir::FactorsAttrs>();
-  const auto& [next, turn] = ahead_.at(op.result);
-  Factors own{attrs.runs, {}};
+void RoleEmitter::EmitScaleFactorsAhead(const Op& op) {
+  const auto& attrs = op.As<ir::ScaleFactorsAttrs>();
+  const auto& [next, step] = ahead_.at(op.result);
+  ScaleFactors own{attrs.runs, {}};
   for (const Variable& variable : next) own.values.push_back(e_.Load(variable));
-  factors_[op.result] = own;
-  Value* run = b_.CreateAdd(Index(op, 2), e_.C32(static_cast<uint32_t>(turn)));
-  const Factors loaded = EmitLoadFactors(cx_, attrs, Index(op, 0), Index(op, 1), run, Index(op, 3));
+  scale_factors_[op.result] = own;
+  Value* run = b_.CreateAdd(Index(op, 2), e_.C32(static_cast<uint32_t>(step)));
+  const ScaleFactors loaded = EmitLoadScaleFactors(cx_, attrs, Index(op, 0), Index(op, 1), run, Index(op, 3));
   for (size_t i = 0; i < next.size(); ++i) e_.Store(next[i], loaded.values[i]);
 }
 
-void RoleEmitter::ClearSums(const Op&) {
-  for (const Variable& sum : sums_) e_.Store(sum, Zero());
+void RoleEmitter::ClearPromoted(const Op&) {
+  for (const Variable& sum : promoted_) e_.Store(sum, Zero());
 }
 
-void RoleEmitter::AddSums(const Op& op) {
-  EmitAddSums(cx_, sums_, FragmentOf(op), op.As<ir::AddSumsAttrs>().column, nullptr);
+void RoleEmitter::AddPromoted(const Op& op) {
+  EmitAddPromoted(cx_, promoted_, FragmentOf(op), op.As<ir::AddPromotedAttrs>().column, nullptr);
 }
 
-void RoleEmitter::AddScaledSums(const Op& op) {
-  EmitAddSums(cx_, sums_, FragmentOf(op), op.As<ir::AddSumsAttrs>().column, &FactorsOf(op));
+void RoleEmitter::AddScaledPromoted(const Op& op) {
+  EmitAddPromoted(cx_, promoted_, FragmentOf(op), op.As<ir::AddPromotedAttrs>().column, &ScaleFactorsOf(op));
 }
 
-void RoleEmitter::ReadSums(const Op& op) {
-  fragments_[op.result] = EmitReadSums(cx_, sums_, op.As<ir::ReadSumsAttrs>());
+void RoleEmitter::ReadPromoted(const Op& op) {
+  fragments_[op.result] = EmitReadPromoted(cx_, promoted_, op.As<ir::ReadPromotedAttrs>());
 }
 
 }  // namespace laneshift::compiler

@@ -30,7 +30,7 @@ void RoleEmitter::Cursor(const Op& op) {
   slots_[op.result] = {attrs.channel, cursor, e_.Load(cursor.stage), e_.Load(cursor.phase)};
 }
 
-void RoleEmitter::Kept(const Op& op) {
+void RoleEmitter::ResidentSlot(const Op& op) {
   slots_[op.result] = {op.As<ir::ChannelAttrs>().channel, {}, Index(op, 0), nullptr};
 }
 
@@ -67,11 +67,12 @@ void RoleEmitter::BarrierExpect(const Op& op) {
 // At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, one lane for each.
 void RoleEmitter::BarrierArrive(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
-  if (attrs.to == ir::Reach::kOwn) return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
+  if (attrs.to == ir::MulticastScope::kOwn)
+    return ByUnit(attrs.by, [&] { e_.MbarrierArrive(Barrier(SlotOf(op), attrs.side)); });
   Value* barrier = Barrier(SlotOf(op), attrs.side);
   const ClusterPlace::Peers& peers = cx_.cluster->PeersOf(attrs.to);
   if (role_.elected) {
-    LS_CHECK(attrs.to == ir::Reach::kAll, "an elected thread arrives at only some CTAs");
+    LS_CHECK(attrs.to == ir::MulticastScope::kAll, "an elected thread arrives at only some CTAs");
     for (int rank = 0; rank < peers.count; ++rank) e_.MbarrierArriveAt(barrier, e_.C32(static_cast<uint32_t>(rank)));
     return;
   }

@@ -49,7 +49,7 @@ class CallEmitter {
  private:
   // The first arguments of the function: a value, or those of a pair.
   std::vector<Fragment> ValuesOf(const Fragment& fragment) const {
-    if (!function_.joins_pairs) return {fragment};
+    if (!function_.is_gated) return {fragment};
     Pairs pairs = EmitPairs(cx_, fragment);
     return {std::move(pairs.gates), std::move(pairs.ups)};
   }

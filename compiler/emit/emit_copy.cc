@@ -63,19 +63,19 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
     Value* tile_column = b.CreateMul(attrs.transposed ? slow_index : fast_index, e.C32(elements));
     Value* row = IndexAlong(cx, attrs, layout.outer_axis, outer, tile_row);
     Value* column = b.CreateAdd(inner, tile_column);
-    const bool turns = attrs.halves && layout.inner_axis == ir::Axis::kN;
+    const bool interleaved = attrs.halves && layout.inner_axis == ir::Axis::kN;
     const auto column_of = [&](int i) {
-      return turns ? IndexAlong(cx, attrs, layout.inner_axis, inner, b.CreateAdd(tile_column, e.C32(i)))
-                   : b.CreateAdd(column, e.C32(i));
+      return interleaved ? IndexAlong(cx, attrs, layout.inner_axis, inner, b.CreateAdd(tile_column, e.C32(i)))
+                         : b.CreateAdd(column, e.C32(i));
     };
     Value* row_inside = b.CreateICmpULT(row, outer_limit);
     Value* pitch = cx.Param(ir::PitchOf(operand));
     Value* row_offset = b.CreateZExt(row, e.I64());
     if (!attrs.transposed) row_offset = b.CreateMul(row_offset, pitch);
     const auto address_of = [&](int i) {
-      Value* own = attrs.taps ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
-                   : turns    ? b.CreateZExt(column_of(i), e.I64())
-                              : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
+      Value* own = attrs.taps    ? TapOffset(cx, b.CreateAdd(column, e.C32(i)))
+                   : interleaved ? b.CreateZExt(column_of(i), e.I64())
+                                 : b.CreateAdd(b.CreateZExt(column, e.I64()), e.C64(i));
       if (attrs.transposed) own = b.CreateMul(own, pitch);
       return b.CreateAdd(base, b.CreateMul(b.CreateAdd(row_offset, own), e.C64(bytes)));
     };

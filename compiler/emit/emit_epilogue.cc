@@ -48,13 +48,13 @@ Fragment EmitToF32(const RoleContext& cx, const Fragment& fragment) {
   return converted;
 }
 
-Value* EmitLoadFactor(const RoleContext& cx, Binding pointer) {
+Value* EmitLoadScaleFactor(const RoleContext& cx, Binding pointer) {
   Emitter& e = cx.e;
   return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
 }
 
-Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
-                        Value* batch) {
+ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, Value* row, Value* column,
+                                  Value* run, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const auto runs_of = [&](Binding extent) {
@@ -79,7 +79,7 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
   }
   const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
   // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
-  Factors factors{attrs.runs, {}};
+  ScaleFactors factors{attrs.runs, {}};
   const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
   for (int half = 0; half < rows; ++half) {
     Value* own = index.Row(2 * half);
@@ -91,8 +91,8 @@ Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Va
   return factors;
 }
 
-void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
-                 const Factors* factors) {
+void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                     const ScaleFactors* factors) {
   auto& b = cx.e.ir();
   const ir::FragmentLayout& layout = fragment.layout;
   const int first = ir::FragmentLayout{layout.kind, column}.Registers();
@@ -115,7 +115,8 @@ void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const
   }
 }
 
-Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs) {
+Fragment EmitReadPromoted(const RoleContext& cx, const std::vector<Variable>& sums,
+                          const ir::ReadPromotedAttrs& attrs) {
   Fragment fragment{{attrs.fragment, attrs.columns}, {}};
   const int first = ir::FragmentLayout{attrs.fragment, attrs.column}.Registers();
   for (int j = 0; j < fragment.layout.Registers(); ++j) {

@@ -12,7 +12,7 @@ void RoleEmitter::Scale(const Op& op) {
 }
 
 void RoleEmitter::ScaleBy(const Op& op) {
-  fragments_[op.result] = EmitScale(cx_, FragmentOf(op), FactorsOf(op).values[0]);
+  fragments_[op.result] = EmitScale(cx_, FragmentOf(op), ScaleFactorsOf(op).values[0]);
 }
 
 void RoleEmitter::CombineVector(const Op& op) {
@@ -38,9 +38,9 @@ void RoleEmitter::Reduce(const Op& op) {
   EmitReduce(cx_, FragmentOf(op), op.As<ir::ReduceAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
 }
 
-void RoleEmitter::StoreTotals(const Op& op) {
-  EmitStoreTotals(cx_, FragmentOf(op), op.As<ir::StoreTotalsAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3),
-                  Index(op, 4), Index(op, 5));
+void RoleEmitter::StorePartialRow(const Op& op) {
+  EmitStorePartialRow(cx_, FragmentOf(op), op.As<ir::StorePartialRowAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3),
+                      Index(op, 4), Index(op, 5));
 }
 
 Value* RoleEmitter::StageCopy(int index_of_buffer, Value* copy) {

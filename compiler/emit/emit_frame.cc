@@ -71,7 +71,7 @@ class FrameEmitter {
         }
         for (const ir::Channel& channel : program_.channels) {
           // No producer fills a role's own ring.
-          for (int i = channel.own ? channel.stages : 0; i < channel.Barriers(); ++i) {
+          for (int i = channel.is_private ? channel.stages : 0; i < channel.Barriers(); ++i) {
             emitter_.MbarrierInit(cx_.Shared(channel.barrier_offset + i * ir::kBarrierBytes),
                                   i < channel.stages ? channel.full_arrivals : channel.empty_arrivals);
           }

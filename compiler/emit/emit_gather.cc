@@ -45,8 +45,8 @@ class PixelGather {
  private:
   // From a pixel of x to its neighbour along a dimension.
   static Binding DistanceOf(int d) {
-    const ir::WalkBindings walk = ir::WalkOf(ir::Operand::kA);
-    return d == 0 ? ir::PitchOf(ir::Operand::kA) : d == 1 ? walk.row : walk.plane;
+    const ir::PixelPitches pitches = ir::PixelPitchesOf(ir::Operand::kA);
+    return d == 0 ? ir::PitchOf(ir::Operand::kA) : d == 1 ? pitches.row : pitches.plane;
   }
 
   // Where tap 0 of the row's position reads: start_ of each dimension (possibly outside), and the image's address.
@@ -57,7 +57,7 @@ class PixelGather {
       const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
       Value* out = b_.CreateURem(rest, cx_.Param(dimension.outputs));
       rest = b_.CreateUDiv(rest, cx_.Param(dimension.outputs));
-      start_[d] = b_.CreateSub(b_.CreateMul(out, cx_.Param(dimension.step)), cx_.Param(dimension.pad));
+      start_[d] = b_.CreateSub(b_.CreateMul(out, cx_.Param(dimension.stride)), cx_.Param(dimension.pad));
     }
     Value* image = b_.CreateMul(b_.CreateZExt(rest, e_.I64()), cx_.Param(Binding::kStrideA));
     image_ = b_.CreateAdd(image, b_.CreateZExt(group_channel_, e_.I64()));
@@ -78,7 +78,7 @@ class PixelGather {
       const bool last = d + 1 == dimensions_;
       Value* own = last ? tap : b_.CreateURem(tap, cx_.Param(dimension.taps));
       if (!last) tap = b_.CreateUDiv(tap, cx_.Param(dimension.taps));
-      Value* at = b_.CreateAdd(start_[d], b_.CreateMul(own, cx_.Param(dimension.spread)));
+      Value* at = b_.CreateAdd(start_[d], b_.CreateMul(own, cx_.Param(dimension.dilation)));
       // Negative positions are large as unsigned ones.
       inside = b_.CreateAnd(inside, b_.CreateICmpULT(at, cx_.Param(dimension.extent)));
       offset = b_.CreateAdd(offset, b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(DistanceOf(d))));
@@ -149,7 +149,7 @@ class PixelGather {
   // The bytes from the image's edge to where tap `tap` of a dimension reads, and whether that is inside.
   Place PlaceAlong(int d, int tap) {
     const ir::SpatialBindings& dimension = ir::kSpatialBindings[d];
-    Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(tap), cx_.Param(dimension.spread)));
+    Value* at = b_.CreateAdd(start_[d], b_.CreateMul(e_.C32(tap), cx_.Param(dimension.dilation)));
     Value* distance = b_.CreateMul(b_.CreateSExt(at, e_.I64()), cx_.Param(DistanceOf(d)));
     return {b_.CreateMul(distance, e_.C64(bytes_)), b_.CreateICmpULT(at, cx_.Param(dimension.extent))};
   }

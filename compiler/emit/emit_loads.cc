@@ -45,11 +45,11 @@ void RoleEmitter::LoadPixels(const Op& op) {
 }
 
 // Bytes from the start of a column of a tile to the part of it that this CTA loads, or nullptr for the start.
-Value* RoleEmitter::PartOffset(ir::Reach to, const SharedLayout& layout, ir::Binding map) {
-  if (to == ir::Reach::kOwn) return nullptr;
+Value* RoleEmitter::PartOffset(ir::MulticastScope to, const SharedLayout& layout, ir::Binding map) {
+  if (to == ir::MulticastScope::kOwn) return nullptr;
   const int rows = cx_.program.FindParam(map)->box.outer;
-  Value* part = cx_.cluster->Index(to == ir::Reach::kM ? ir::Axis::kM : ir::Axis::kN);
-  if (to == ir::Reach::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
+  Value* part = cx_.cluster->Index(to == ir::MulticastScope::kM ? ir::Axis::kM : ir::Axis::kN);
+  if (to == ir::MulticastScope::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
   return b_.CreateMul(part, e_.C32(rows * layout.Span()));
 }
 
@@ -71,8 +71,8 @@ void RoleEmitter::PackRows(const Op& op) {
   EmitPackRows(cx_, op.As<ir::PackAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
 }
 
-void RoleEmitter::AddTotals(const Op& op) {
-  EmitAddTotals(cx_, op.As<ir::AddTotalsAttrs>(), Index(op, 0), Index(op, 1));
+void RoleEmitter::ReducePartialRows(const Op& op) {
+  EmitReducePartialRows(cx_, op.As<ir::ReducePartialRowsAttrs>(), Index(op, 0), Index(op, 1));
 }
 
 }  // namespace laneshift::compiler

@@ -98,8 +98,8 @@ void RoleEmitter::MmaTensor(const Op& op) {
   ir::MmaInstruction instruction =
       ir::InstructionOf({.type = cx_.program.operand_type}, OperandOf(b), cx_.program.tile_m, cx_.program.tile_n);
   instruction.saturates = cx_.program.saturates;
-  const uint32_t lost = attrs.lost == 0 ? 0 : ~0u << (ir::kPartitionLanes - attrs.lost);
-  Value* disabled = DisabledLanes(op, attrs.idle ? ~0u : lost);
+  const uint32_t stale = attrs.stale == 0 ? 0 : ~0u << (ir::kPartitionLanes - attrs.stale);
+  Value* disabled = DisabledLanes(op, attrs.idle ? ~0u : stale);
   ForEachDepth([&](int k, int column) {
     e_.TensorMmaA(instruction, d, Cells(SlotOf(op, 1), column), Step(b_start, b, k), k == 0 ? Index(op, 3) : e_.True(),
                   disabled, attrs.shift);
@@ -127,7 +127,7 @@ void RoleEmitter::MmaRegisters(const Op& op) {
       Value* a_block = Step(a_start, a, k);
       if (row > 0)
         a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
-      e_.Wgmma(instruction, attrs.sums * AccumulatorRegisters() + block * instruction.n / 2, a_block,
+      e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + block * instruction.n / 2, a_block,
                Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
     }
   }

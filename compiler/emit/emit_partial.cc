@@ -14,15 +14,16 @@ constexpr int kSumRegisters = 176, kOtherRegisters = 56;
 constexpr int kMostAtOnce = 8;  // partials
 
 // Address of this lane's quads of the fragment that begins at `column`, in a partial.
-Value* QuadsOf(const RoleContext& cx, Value* piece, Value* column) {
+Value* QuadsOf(const RoleContext& cx, Value* partial, Value* column) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::WorkspaceLayout layout = ir::WorkspaceOf(cx.program);
-  Value* offset = b.CreateMul(b.CreateZExt(piece, e.I64()), e.C64(static_cast<uint64_t>(layout.PieceBytes())));
-  Value* in_piece = b.CreateAdd(b.CreateMul(cx.warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
-                                b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
-  in_piece = b.CreateAdd(in_piece, b.CreateShl(cx.lane, 4));
-  offset = b.CreateAdd(b.CreateAdd(offset, b.CreateZExt(in_piece, e.I64())), e.C64(ir::WorkspaceLayout::kCounterBytes));
+  Value* offset = b.CreateMul(b.CreateZExt(partial, e.I64()), e.C64(static_cast<uint64_t>(layout.PartialBytes())));
+  Value* in_partial = b.CreateAdd(b.CreateMul(cx.warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
+                                  b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
+  in_partial = b.CreateAdd(in_partial, b.CreateShl(cx.lane, 4));
+  offset =
+      b.CreateAdd(b.CreateAdd(offset, b.CreateZExt(in_partial, e.I64())), e.C64(ir::WorkspaceLayout::kCounterBytes));
   return b.CreateAdd(cx.Param(ir::Binding::kWorkspace), offset);
 }
 
@@ -35,10 +36,10 @@ Value* AddPartial(const RoleContext& cx, Value* sum, Value* term) {
 
 }  // namespace
 
-void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece) {
+void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* partial) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* to = QuadsOf(cx, piece, column);
+  Value* to = QuadsOf(cx, partial, column);
   for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
     std::vector<Value*> words;
     for (int i = 0; i < kQuad; ++i) words.push_back(b.CreateBitCast(fragment.values[j + i], e.I32()));
@@ -48,11 +49,11 @@ void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* co
 
 // A barrier orders the stores of those that arrive together before the first one's arrival, and their loads after the
 // arrival of the last one; the arrival itself releases and acquires, and resets the counter to 0.
-Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections) {
+Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* slices) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const WarpGroup group(cx, sharers);
-  Value* last = b.CreateSub(sections, e.C32(1));
+  Value* last = b.CreateSub(slices, e.C32(1));
   const Variable is_last = e.NewVariable(e.I32(), e.C32(1));
   e.If(b.CreateICmpNE(last, e.C32(0)), [&] {
     Value* offset = b.CreateAdd(b.CreateMul(tile, e.C32(ir::WorkspaceLayout::kCounterLine)), b.CreateShl(cx.warp, 2));
@@ -74,7 +75,7 @@ Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value*
 }
 
 // Several partials are loaded before the first is added, as many as there are registers for.
-Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces) {
+Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* partials) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int registers = fragment.layout.Registers();
@@ -82,19 +83,19 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   const int held = registers_hold ? cx.blocks * cx.program.Columns() / 2 : 0;
   const int limit = cx.registers == 0 ? kSumRegisters : std::min(kSumRegisters, cx.registers - kOtherRegisters);
   const int at_once = std::clamp((limit - held - registers) / registers, 1, kMostAtOnce);
-  Value* shared = b.CreateICmpULT(e.C32(1), pieces);
+  Value* shared = b.CreateICmpULT(e.C32(1), partials);
   llvm::Type* type = fragment.values[0]->getType();  // f32 or s32
   Value* zero = llvm::Constant::getNullValue(type);
   std::vector<Variable> sums;
   for (Value* own : fragment.values) sums.push_back(e.NewVariable(type, b.CreateSelect(shared, zero, own)));
-  e.For(e.C32(0), b.CreateSelect(shared, pieces, e.C32(0)), at_once, [&](Value* i) {
+  e.For(e.C32(0), b.CreateSelect(shared, partials, e.C32(0)), at_once, [&](Value* i) {
     std::vector<Value*> loaded;
     for (int ahead = 0; ahead < at_once; ++ahead) {
       Value* index = b.CreateAdd(i, e.C32(ahead));
       Value* from = QuadsOf(cx, b.CreateAdd(first, index), column);
       for (int j = 0; j < registers; j += kQuad) {
         Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
-        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, pieces))) {
+        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, partials))) {
           loaded.push_back(b.CreateBitCast(word, type));
         }
       }

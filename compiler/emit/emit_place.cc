@@ -51,14 +51,14 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
     return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
   }
   // A position of the implicit-GEMM index; the batch is the group of channels.
-  const ir::WalkBindings walk = ir::WalkOf(operand);
-  Value* q = b.CreateURem(row, cx.Param(Binding::kWalkQ));
-  Value* rest = b.CreateUDiv(row, cx.Param(Binding::kWalkQ));
+  const ir::PixelPitches pitches = ir::PixelPitchesOf(operand);
+  Value* q = b.CreateURem(row, cx.Param(Binding::kPaddedQ));
+  Value* rest = b.CreateUDiv(row, cx.Param(Binding::kPaddedQ));
   Value* offset = scaled(q, ir::PitchOf(operand));
-  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), walk.row));
+  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), pitches.row));
   rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
   if (cx.program.FindParam(Binding::kOutO) != nullptr) {
-    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), walk.plane));
+    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), pitches.plane));
     rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
@@ -66,10 +66,10 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
 }
 
-Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside) {
-  if (cx.program.kept_rows == 0) return inside;
-  const int kept = cx.program.kept_rows * kWarpThreads / cx.threads;
-  return cx.e.ir().CreateAnd(inside, cx.e.ir().CreateICmpULT(row_of_warp, cx.e.C32(kept)));
+Value* InLiveRow(const RoleContext& cx, Value* row_of_warp, Value* inside) {
+  if (cx.program.live_rows == 0) return inside;
+  const int live_rows = cx.program.live_rows * kWarpThreads / cx.threads;
+  return cx.e.ir().CreateAnd(inside, cx.e.ir().CreateICmpULT(row_of_warp, cx.e.C32(live_rows)));
 }
 
 Value* ColumnsOfD(const RoleContext& cx) {
@@ -90,7 +90,7 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
   for (int j = 0; j < layout.Registers(); ++j) {
     if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;
     RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
-    place.inside = Kept(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
+    place.inside = InLiveRow(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
     Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
     rows_[index_.RowOf(j)] = {place.inside, base};
@@ -123,7 +123,7 @@ void StoreRun(Emitter& e, DataType type, Value* address, const std::vector<Value
 }
 
 Value* LinePitch(Emitter& e, Value* length) {
-  constexpr uint32_t kUnit = ir::TotalLines::kUnit;
+  constexpr uint32_t kUnit = ir::PartialRows::kUnit;
   auto& b = e.ir();
   return b.CreateAnd(b.CreateAdd(length, e.C32(kUnit - 1)), e.C32(~(kUnit - 1)));
 }

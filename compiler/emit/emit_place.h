@@ -43,11 +43,11 @@ struct RowPlace {
 };
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
 
-// Elements from one partial row to the next, for rows of this length: as ir::TotalLines::Pitch.
+// Elements from one partial row to the next, for rows of this length: as ir::PartialRows::Pitch.
 Value* LinePitch(Emitter& e, Value* length);
 
 // Whether a row of the warp is valid, where the last ones are stale; else just `inside`.
-Value* Kept(const RoleContext& cx, Value* row_of_warp, Value* inside);
+Value* InLiveRow(const RoleContext& cx, Value* row_of_warp, Value* inside);
 
 // Columns of D: N, or half of it with a gated linear unit. Of C always N.
 Value* ColumnsOfD(const RoleContext& cx);

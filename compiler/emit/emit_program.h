@@ -64,19 +64,19 @@ struct Fragment {
 };
 
 // Scale factors of the rows that a lane holds, then of `runs` runs of columns; or a single one.
-struct Factors {
+struct ScaleFactors {
   int runs = 1;
   std::vector<Value*> values;
 };
 
 // emit_epilogue.cc: operations on fragments.
-Value* EmitLoadFactor(const RoleContext& cx, ir::Binding pointer);
-Factors EmitLoadFactors(const RoleContext& cx, const ir::FactorsAttrs& attrs, Value* row, Value* column, Value* run,
-                        Value* batch);
+Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
+ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, Value* row, Value* column,
+                                  Value* run, Value* batch);
 // `sums` has one for each register of a fragment as wide as the tile.
-void EmitAddSums(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
-                 const Factors* factors);
-Fragment EmitReadSums(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadSumsAttrs& attrs);
+void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                     const ScaleFactors* factors);
+Fragment EmitReadPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadPromotedAttrs& attrs);
 // Of integers.
 Fragment EmitToF32(const RoleContext& cx, const Fragment& fragment);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);
@@ -114,13 +114,13 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
                 Value* column, Value* batch);
 
 // The same to a partial row in the workspace.
-void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
-                     Value* column, Value* batch, Value* start, Value* piece);
+void EmitStorePartialRow(const RoleContext& cx, const Fragment& fragment, const ir::StorePartialRowAttrs& attrs,
+                         Value* row, Value* column, Value* batch, Value* start, Value* piece);
 
 // emit_partial.cc: split-K. `column` is where a fragment begins in the accumulator.
-void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* piece);
-Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* sections);
-Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* pieces);
+void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* partial);
+Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* slices);
+Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* partials);
 // emit_function.cc: `first` and `second` are the function's numbers, if it has any. `approximate`: to the precision
 // of 16-bit outputs.
 Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);
@@ -139,12 +139,12 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
 void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
                   Value* line);
 
-// emit_totals.cc: reduces partial rows, by the warps of the role, from a column of the CTA's tile on.
-void EmitAddTotals(const RoleContext& cx, const ir::AddTotalsAttrs& attrs, Value* column, Value* section);
+// emit_reductions.cc: reduces partial rows, by the warps of the role, from a column of the CTA's tile on.
+void EmitReducePartialRows(const RoleContext& cx, const ir::ReducePartialRowsAttrs& attrs, Value* column, Value* group);
 
-// emit_lanes.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further, as
-// four words of 32 lanes.
-Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position);
+// emit_border_mask.cc: the lanes of a tile of positions from `position` on whose row does not reach `columns` further,
+// as four words of 32 lanes.
+Value* EmitRowBorderMask(const RoleContext& cx, int columns, Value* position);
 
 // emit_gather.cc: a tile of positions x (tap, channel), the same way.
 void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, const ir::GatherAttrs& attrs,

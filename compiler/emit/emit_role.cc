@@ -30,7 +30,7 @@ void RoleEmitter::EmitOp(const Op& op) {
 
 void RoleEmitter::Emit() {
   CreateCursors(role_.body);
-  CreateSums(role_.body);
+  CreatePromoted(role_.body);
   if (role_.kind == RoleKind::kMath) {
     e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters(), AccumulatorType());
   }
@@ -57,18 +57,18 @@ void RoleEmitter::CreateCursors(const std::vector<Op>& body) {
 int RoleEmitter::AccumulatorsOf(const std::vector<Op>& body) {
   int count = 1;
   for (const Op& op : body) {
-    if (op.kind == OpKind::kMmaRegisters) count = std::max(count, op.As<ir::MmaAttrs>().sums + 1);
+    if (op.kind == OpKind::kMmaRegisters) count = std::max(count, op.As<ir::MmaAttrs>().accumulator + 1);
     count = std::max(count, AccumulatorsOf(op.body));
   }
   return count;
 }
 
-void RoleEmitter::CreateSums(const std::vector<Op>& body) {
+void RoleEmitter::CreatePromoted(const std::vector<Op>& body) {
   for (const Op& op : body) {
-    CreateSums(op.body);
-    if (op.kind != OpKind::kClearSums || !sums_.empty()) continue;
-    const ir::FragmentLayout whole{op.As<ir::ClearSumsAttrs>().fragment, cx_.blocks * cx_.program.Columns()};
-    for (int i = 0; i < whole.Registers(); ++i) sums_.push_back(e_.NewVariable(e_.F32(), Zero()));
+    CreatePromoted(op.body);
+    if (op.kind != OpKind::kClearPromoted || !promoted_.empty()) continue;
+    const ir::FragmentLayout whole{op.As<ir::ClearPromotedAttrs>().fragment, cx_.blocks * cx_.program.Columns()};
+    for (int i = 0; i < whole.Registers(); ++i) promoted_.push_back(e_.NewVariable(e_.F32(), Zero()));
   }
 }
 
@@ -103,8 +103,8 @@ void RoleEmitter::WarpRow(const Op& op) {
   values_[op.result] = b_.CreateMul(cx_.warp, e_.C32(op.As<ir::WarpRowAttrs>().rows));
 }
 
-void RoleEmitter::LanesBeside(const Op& op) {
-  values_[op.result] = EmitLanesBeside(cx_, op.As<ir::LanesBesideAttrs>().columns, Index(op, 0));
+void RoleEmitter::RowBorderMask(const Op& op) {
+  values_[op.result] = EmitRowBorderMask(cx_, op.As<ir::RowBorderMaskAttrs>().columns, Index(op, 0));
 }
 
 void RoleEmitter::If(const Op& op) {
@@ -112,7 +112,7 @@ void RoleEmitter::If(const Op& op) {
 }
 
 void RoleEmitter::For(const Op& op) {
-  LoadFirstFactors(op);
+  LoadFirstScaleFactors(op);
   return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
     values_[op.result] = index;
     EmitBody(op.body);

@@ -42,7 +42,7 @@ class RoleEmitter {
   int AccumulatorRegisters() const { return cx_.blocks * cx_.program.Columns() / 2; }
   static int AccumulatorsOf(const std::vector<ir::Op>& body);
 
-  void CreateSums(const std::vector<ir::Op>& body);
+  void CreatePromoted(const std::vector<ir::Op>& body);
   Value* Zero() { return llvm::ConstantFP::get(e_.F32(), 0); }
 
   void EmitBody(const std::vector<ir::Op>& body) {
@@ -51,7 +51,7 @@ class RoleEmitter {
 
   Value* Index(const ir::Op& op, int i) const { return values_.at(op.operands[i]); }
   const Slot& SlotOf(const ir::Op& op, int i = 0) const { return slots_.at(op.operands[i]); }
-  const Factors& FactorsOf(const ir::Op& op) const { return factors_.at(op.operands[1]); }
+  const ScaleFactors& ScaleFactorsOf(const ir::Op& op) const { return scale_factors_.at(op.operands[1]); }
   const Fragment& FragmentOf(const ir::Op& op) const { return fragments_.at(op.operands[0]); }
   const ir::Channel& ChannelOf(const Slot& slot) const { return cx_.program.channels[slot.channel]; }
 
@@ -73,7 +73,7 @@ class RoleEmitter {
   }
 
   // Shared-memory address of the CLC response in a slot.
-  Value* Answer(const Slot& slot);
+  Value* ClcResponseAddress(const Slot& slot);
   // Tensor Memory address of a slot, from `column` on.
   Value* Cells(const Slot& slot, int column = 0);
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
@@ -96,10 +96,10 @@ class RoleEmitter {
 #undef LS_EMIT_kScheduled
 
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
-  Value* PartOffset(ir::Reach to, const ir::SharedLayout& layout, ir::Binding map);
-  void LoadFirstFactors(const ir::Op& loop);
+  Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, ir::Binding map);
+  void LoadFirstScaleFactors(const ir::Op& loop);
   static std::optional<int64_t> DistanceFrom(const ir::Op& loop, ir::ValueId value);
-  void EmitFactorsAhead(const ir::Op& op);
+  void EmitScaleFactorsAhead(const ir::Op& op);
   Value* DisabledLanes(const ir::Op& op, uint32_t of_each_word);
   Value* StageCopy(int buffer, Value* copy);
   void StoreStaged(const ir::Op& op, const std::function<void(Value*, Value*, const std::vector<Value*>&)>& store);
@@ -113,13 +113,13 @@ class RoleEmitter {
   std::map<ir::ValueId, Value*> values_;
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;
-  std::map<ir::ValueId, Factors> factors_;
-  struct FactorsAhead {
+  std::map<ir::ValueId, ScaleFactors> scale_factors_;
+  struct ScaleFactorsAhead {
     std::vector<Variable> next;  // of the next iteration of a loop
-    int turn = 1;                // the loop's step
+    int step = 1;                // the loop's step
   };
-  std::map<ir::ValueId, FactorsAhead> ahead_;
-  std::vector<Variable> sums_;
+  std::map<ir::ValueId, ScaleFactorsAhead> ahead_;
+  std::vector<Variable> promoted_;
 };
 
 }  // namespace laneshift::compiler

@@ -39,7 +39,7 @@ class RowLanes {
     const RowPlace place = PlaceRow(cx_, ir::Operand::kD, row_map_, b_.CreateAdd(row_, own), batch_);
     Value* element = b_.CreateAdd(place.offset, b_.CreateZExt(column, e_.I64()));
     Value* address = b_.CreateAdd(cx_.Param(Binding::kBaseD), b_.CreateMul(element, e_.C64(bytes_)));
-    return {address, Kept(cx_, own, place.inside)};
+    return {address, InLiveRow(cx_, own, place.inside)};
   }
   // Of a row of the copy, from a byte on.
   Value* Staged(Value* own, Value* byte) { return e_.Offset(copy_base_, e_.TileOffset(layout_, own, byte)); }

@@ -82,8 +82,8 @@ class VectorLoads {
   // Columns of the fragment that are in one block wherever the tile begins, which need not divide a block: fragments
   // begin at multiples of this. Its rows always divide one.
   static int RunInBlock(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs) {
-    const bool joined = attrs.gated && cx.program.row_axis == ir::Axis::kM;
-    const int of_tile = cx.program.Columns() / (joined ? 2 : 1);
+    const bool gated = attrs.gated && cx.program.row_axis == ir::Axis::kM;
+    const int of_tile = cx.program.Columns() / (gated ? 2 : 1);
     return std::gcd(std::gcd(layout.columns, of_tile), static_cast<int>(kScaleRun));
   }
   int StartOfRun(int j) const {
@@ -115,21 +115,21 @@ class VectorLoads {
 
 // The reductions of a fragment: first of each lane's own elements, then of all lanes that have some of the same row or
 // column. Sums are f32, magnitudes the bits of f32: those of larger numbers are larger, and NaN is above all.
-class FragmentTotals {
+class FragmentReduction {
  public:
   // `key` is the constant part of the row or column.
-  struct Total {
+  struct Result {
     Value* value;
     int key;
   };
   // Those that this lane stores, if it does; `shift` is added to every key.
   struct OfLane {
-    std::vector<Total> totals;
+    std::vector<Result> results;
     Value *shift, *stores;
   };
 
-  FragmentTotals(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
-                 const ElementIndex& index, Value* batch)
+  FragmentReduction(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs,
+                    const ElementIndex& index, Value* batch)
       : cx_(cx), attrs_(attrs), index_(index), columns_(ColumnsOf(cx, attrs.gated)) {
     auto& b = cx.e.ir();
     const auto zero = sum() ? llvm::ConstantFP::get(cx.e.F32(), 0) : static_cast<llvm::Constant*>(b.getInt32(0));
@@ -151,21 +151,22 @@ class FragmentTotals {
       }
       own = b.CreateSelect(inside, own, zero);
       const int key = axis == BiasAxis::kM ? row : column;
-      const auto [place, fresh] = places.try_emplace(key, totals_.size());
+      const auto [place, fresh] = places.try_emplace(key, results_.size());
       if (fresh) {
-        totals_.push_back({own, key});
+        results_.push_back({own, key});
       } else {
-        totals_[place->second].value = Both(totals_[place->second].value, own);
+        results_[place->second].value = Both(results_[place->second].value, own);
       }
     }
     if (attrs.axis != BiasAxis::kNone) return;
     Value* all = nullptr;
-    for (const Total& line : totals_) {
-      Value* inside = axis == BiasAxis::kM ? RowInside(cx.e.C32(line.key), batch) : ColumnInside(left, line.key);
-      Value* own = b.CreateSelect(inside, line.value, zero);
+    for (const Result& row_index : results_) {
+      Value* inside =
+          axis == BiasAxis::kM ? RowInside(cx.e.C32(row_index.key), batch) : ColumnInside(left, row_index.key);
+      Value* own = b.CreateSelect(inside, row_index.value, zero);
       all = all == nullptr ? own : Both(all, own);
     }
-    totals_ = {{all, 0}};
+    results_ = {{all, 0}};
   }
 
   Value* columns() const { return columns_; }
@@ -175,8 +176,8 @@ class FragmentTotals {
   OfLane OverLanes() const {
     constexpr int kWarpThreads = 32;
     auto& b = cx_.e.ir();
-    OfLane own{totals_, cx_.e.C32(0), cx_.e.True()};
-    std::vector<Total>& totals = own.totals;
+    OfLane own{results_, cx_.e.C32(0), cx_.e.True()};
+    std::vector<Result>& results = own.results;
     Value* lane = cx_.e.Anew(cx_.lane);
     const int folded = attrs_.axis == BiasAxis::kM   ? index_.ColumnLanes()
                        : attrs_.axis == BiasAxis::kN ? index_.RowLanes()
@@ -184,21 +185,21 @@ class FragmentTotals {
     for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
       if ((folded & lanes) == 0) continue;
       Value* upper = b.CreateICmpNE(b.CreateAnd(lane, cx_.e.C32(static_cast<uint32_t>(lanes))), cx_.e.C32(0));
-      if (totals.size() % 2 != 0) {
-        for (Total& total : totals) total.value = Both(total.value, Exchanged(total.value, lanes));
+      if (results.size() % 2 != 0) {
+        for (Result& result : results) result.value = Both(result.value, Exchanged(result.value, lanes));
         own.stores = b.CreateAnd(own.stores, b.CreateNot(upper));
         continue;
       }
-      const size_t half = totals.size() / 2;
-      const int distance = totals[1].key - totals[0].key;
+      const size_t half = results.size() / 2;
+      const int distance = results[1].key - results[0].key;
       for (size_t i = 0; i < half; ++i) {
-        const Total low = totals[2 * i], high = totals[2 * i + 1];
+        const Result low = results[2 * i], high = results[2 * i + 1];
         LS_CHECK(high.key - low.key == distance, "reductions at ", low.key, " and ", high.key,
                  " are partners at another distance");
         Value* received = Exchanged(b.CreateSelect(upper, low.value, high.value), lanes);
-        totals[i] = {Both(b.CreateSelect(upper, high.value, low.value), received), low.key};
+        results[i] = {Both(b.CreateSelect(upper, high.value, low.value), received), low.key};
       }
-      totals.resize(half);
+      results.resize(half);
       own.shift = b.CreateAdd(own.shift, b.CreateSelect(upper, cx_.e.C32(distance), cx_.e.C32(0)));
     }
     return own;
@@ -209,7 +210,7 @@ class FragmentTotals {
     auto& b = cx_.e.ir();
     Value* row = b.CreateAdd(index_.first_row, key);
     Value* inside = PlaceRow(cx_, ir::Operand::kD, attrs_.rows, row, batch).inside;
-    return Kept(cx_, b.CreateAdd(index_.lane_row, key), inside);
+    return InLiveRow(cx_, b.CreateAdd(index_.lane_row, key), inside);
   }
 
  private:
@@ -230,7 +231,7 @@ class FragmentTotals {
   const ir::ReduceAttrs attrs_;
   const ElementIndex& index_;
   Value* columns_;
-  std::vector<Total> totals_;
+  std::vector<Result> results_;
 };
 
 }  // namespace
@@ -265,8 +266,8 @@ std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& 
   for (int j = 0; j < layout.Registers(); ++j) {
     Value*& of_row = of_rows[index.RowOf(j)];
     if (of_row == nullptr) {
-      of_row = Kept(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(index.RowOf(j)))),
-                    PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
+      of_row = InLiveRow(cx, b.CreateAdd(index.lane_row, cx.e.C32(static_cast<uint32_t>(index.RowOf(j)))),
+                         PlaceRow(cx, ir::Operand::kD, rows, index.Row(j), batch).inside);
     }
     inside.push_back(b.CreateAnd(of_row, b.CreateICmpULT(index.Column(j), columns)));
   }
@@ -309,7 +310,7 @@ Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, cons
 
 namespace {
 
-Value* Join(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Value* other) {
+Value* Gate(const RoleContext& cx, const ir::GateAttrs& attrs, Value* gate, Value* other) {
   gate = EmitFunction(cx.e, attrs.function, attrs.approximate, gate, nullptr, nullptr);
   return cx.e.ir().CreateFMul(gate, other);
 }
@@ -327,16 +328,16 @@ Value* IsOdd(const RoleContext& cx, int lanes) {
 // One value for every two registers of `pairs`, which are a pair. Where a lane holds whole rows, pairs are adjacent.
 // Where four lanes share rows, each has one column of every four that result; adjacent lanes exchange halves, so that
 // each has two adjacent ones again.
-Fragment SideBySide(const RoleContext& cx, const ir::FragmentLayout& pairs, const std::vector<Value*>& joined) {
+Fragment AdjacentColumns(const RoleContext& cx, const ir::FragmentLayout& pairs, const std::vector<Value*>& gated) {
   auto& b = cx.e.ir();
-  Fragment result{pairs.JoinedColumns(), joined};
+  Fragment result{pairs.GatedColumns(), gated};
   if (pairs.kind == ir::FragmentKind::kRowPerLane) return result;
   // Of 16 columns: rows l/4 and l/4 + 8 of the first 8, then of the second 8.
   Value* odd = IsOdd(cx, 1);
-  for (size_t group = 0; group < joined.size(); group += 4) {
+  for (size_t group = 0; group < gated.size(); group += 4) {
     for (size_t half = 0; half < 2; ++half) {
-      Value* low = joined[group + half];
-      Value* high = joined[group + half + 2];
+      Value* low = gated[group + half];
+      Value* high = gated[group + half + 2];
       Value* received = Exchange(cx, b.CreateSelect(odd, low, high), 1);
       result.values[group + 2 * half] = b.CreateSelect(odd, received, low);
       result.values[group + 2 * half + 1] = b.CreateSelect(odd, high, received);
@@ -346,12 +347,12 @@ Fragment SideBySide(const RoleContext& cx, const ir::FragmentLayout& pairs, cons
 }
 
 // Combined before lanes exchange, which then is once for each result.
-Fragment JoinColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
-  std::vector<Value*> joined;
+Fragment GateColumns(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
+  std::vector<Value*> gated;
   for (size_t j = 0; j < fragment.values.size(); j += 2) {
-    joined.push_back(Join(cx, attrs, fragment.values[j], fragment.values[j + 1]));
+    gated.push_back(Gate(cx, attrs, fragment.values[j], fragment.values[j + 1]));
   }
-  return SideBySide(cx, fragment.layout, joined);
+  return AdjacentColumns(cx, fragment.layout, gated);
 }
 
 Pairs PairsOfColumns(const RoleContext& cx, const Fragment& fragment) {
@@ -360,7 +361,7 @@ Pairs PairsOfColumns(const RoleContext& cx, const Fragment& fragment) {
     gates.push_back(fragment.values[j]);
     ups.push_back(fragment.values[j + 1]);
   }
-  return {SideBySide(cx, fragment.layout, gates), SideBySide(cx, fragment.layout, ups)};
+  return {AdjacentColumns(cx, fragment.layout, gates), AdjacentColumns(cx, fragment.layout, ups)};
 }
 
 // The rows of a pair are those of two lanes. Of two registers the first lane combines one and the second the other,
@@ -372,7 +373,7 @@ Pairs PairsOfRows(const RoleContext& cx, const Fragment& fragment) {
   const int lanes = 1 << (std::find(rows.begin(), rows.end(), 1) - rows.begin());
   Value* odd = IsOdd(cx, lanes);
   const int run = pairs.Facts().run;
-  Pairs result{{pairs.JoinedRows(), {}}, {pairs.JoinedRows(), {}}};
+  Pairs result{{pairs.GatedRows(), {}}, {pairs.GatedRows(), {}}};
   for (int group = 0; group < pairs.Registers(); group += 2 * run) {
     for (int j = group; j < group + run; ++j) {
       Value* first = fragment.values[j];
@@ -392,13 +393,13 @@ Pairs EmitPairs(const RoleContext& cx, const Fragment& fragment) {
 }
 
 Fragment EmitGate(const RoleContext& cx, const Fragment& fragment, const ir::GateAttrs& attrs) {
-  if (cx.program.row_axis == ir::Axis::kM) return JoinColumns(cx, fragment, attrs);
+  if (cx.program.row_axis == ir::Axis::kM) return GateColumns(cx, fragment, attrs);
   const Pairs pairs = PairsOfRows(cx, fragment);
-  Fragment joined{pairs.gates.layout, {}};
+  Fragment gated{pairs.gates.layout, {}};
   for (size_t j = 0; j < pairs.gates.values.size(); ++j) {
-    joined.values.push_back(Join(cx, attrs, pairs.gates.values[j], pairs.ups.values[j]));
+    gated.values.push_back(Gate(cx, attrs, pairs.gates.values[j], pairs.ups.values[j]));
   }
-  return joined;
+  return gated;
 }
 
 namespace {
@@ -406,50 +407,50 @@ namespace {
 // Calls `write(index, value, inside)` for each reduction of the fragment that this lane has: its index, its word, and
 // whether D has it.
 template <typename Write>
-void ForEachTotal(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
-                  Value* column, Value* batch, const Write& write) {
+void ForEachResult(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
+                   Value* column, Value* batch, const Write& write) {
   Emitter& e = cx.e;
   // Panels and blocks of rows are unrolled where accumulators are in registers: bounds that they share would be, too.
   const ElementIndex index(cx, fragment.layout, e.Anew(row), e.Anew(column));
-  const FragmentTotals totals(cx, fragment, attrs, index, batch);
+  const FragmentReduction results(cx, fragment, attrs, index, batch);
   auto& b = e.ir();
-  const FragmentTotals::OfLane own = totals.OverLanes();
-  for (const FragmentTotals::Total& total : own.totals) {
-    Value* key = b.CreateAdd(own.shift, e.C32(static_cast<uint32_t>(total.key)));
+  const FragmentReduction::OfLane own = results.OverLanes();
+  for (const FragmentReduction::Result& result : own.results) {
+    Value* key = b.CreateAdd(own.shift, e.C32(static_cast<uint32_t>(result.key)));
     Value* place = e.C32(0);
     Value* inside = own.stores;
     if (attrs.axis == BiasAxis::kM) {
       place = b.CreateAdd(index.first_row, key);
-      inside = b.CreateAnd(inside, totals.RowInside(key, batch));
+      inside = b.CreateAnd(inside, results.RowInside(key, batch));
     }
     if (attrs.axis == BiasAxis::kN) {
       Value* own_column = b.CreateAdd(index.first_column, key);
       place = b.CreateAdd(PlaceOfColumn(cx, attrs.halves, own_column),
-                          PartOfGroup(cx, attrs.rows, batch, totals.columns()));
-      inside = b.CreateAnd(inside, b.CreateICmpULT(own_column, totals.columns()));
+                          PartOfGroup(cx, attrs.rows, batch, results.columns()));
+      inside = b.CreateAnd(inside, b.CreateICmpULT(own_column, results.columns()));
     }
-    write(place, b.CreateBitCast(total.value, e.I32()), inside);
+    write(place, b.CreateBitCast(result.value, e.I32()), inside);
   }
 }
 
 // The first byte of the partial row that the fragment is reduced to. Everything is recomputed: what all fragments share
 // would occupy registers.
-Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* summed, Value* batch, Value* start,
-              Value* piece) {
+Value* PartialRowOf(const RoleContext& cx, const ir::StorePartialRowAttrs& attrs, Value* summed, Value* batch,
+                    Value* start, Value* piece) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value *unit = e.C32(attrs.unit), *pieces = e.C32(attrs.pieces);
-  Value* line = b.CreateAdd(b.CreateMul(b.CreateUDiv(start, unit), pieces), piece);
+  Value *unit = e.C32(attrs.unit), *rows_per_unit = e.C32(attrs.rows_per_unit);
+  Value* row_index = b.CreateAdd(b.CreateMul(b.CreateUDiv(start, unit), rows_per_unit), piece);
   // The matrices of a batch share a result, and have separate partial rows.
   if (attrs.rows == ir::RowMap::kMatrix) {
     Value* units = b.CreateUDiv(b.CreateAdd(e.Anew(summed), e.C32(attrs.unit - 1)), unit);
-    line = b.CreateAdd(line, b.CreateMul(batch, b.CreateMul(units, pieces)));
+    row_index = b.CreateAdd(row_index, b.CreateMul(batch, b.CreateMul(units, rows_per_unit)));
   }
   Value* length = e.Anew(attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : ColumnsOf(cx, attrs.gated));
   // Groups of output channels are adjacent.
   if (attrs.axis == BiasAxis::kN && attrs.rows == ir::RowMap::kPixels)
     length = b.CreateMul(length, cx.Param(Binding::kBatch));
-  Value* elements = b.CreateMul(b.CreateZExt(line, e.I64()), b.CreateZExt(LinePitch(e, length), e.I64()));
+  Value* elements = b.CreateMul(b.CreateZExt(row_index, e.I64()), b.CreateZExt(LinePitch(e, length), e.I64()));
   return b.CreateAdd(cx.Param(attrs.base), b.CreateShl(elements, 2));
 }
 
@@ -457,21 +458,21 @@ Value* LineOf(const RoleContext& cx, const ir::StoreTotalsAttrs& attrs, Value* s
 
 void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::ReduceAttrs& attrs, Value* row,
                 Value* column, Value* batch) {
-  ForEachTotal(cx, fragment, attrs, row, column, batch, [&](Value* place, Value* word, Value* inside) {
+  ForEachResult(cx, fragment, attrs, row, column, batch, [&](Value* place, Value* word, Value* inside) {
     cx.e.ReduceGlobal(attrs.how == ir::Reduction::kSum, AddressOf(cx, attrs.base, place, 4), word, inside);
   });
 }
 
-void EmitStoreTotals(const RoleContext& cx, const Fragment& fragment, const ir::StoreTotalsAttrs& attrs, Value* row,
-                     Value* column, Value* batch, Value* start, Value* piece) {
+void EmitStorePartialRow(const RoleContext& cx, const Fragment& fragment, const ir::StorePartialRowAttrs& attrs,
+                         Value* row, Value* column, Value* batch, Value* start, Value* piece) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   Value* summed = cx.Param(attrs.axis == BiasAxis::kM ? Binding::kN : Binding::kM);
   start = e.Anew(start);
   Value* there = b.CreateICmpULT(start, summed);
-  Value* line = LineOf(cx, attrs, summed, batch, start, piece);
-  ForEachTotal(cx, fragment, attrs.Sums(), row, column, batch, [&](Value* place, Value* word, Value* inside) {
-    Value* address = b.CreateAdd(line, b.CreateShl(b.CreateZExt(place, e.I64()), 2));
+  Value* row_index = PartialRowOf(cx, attrs, summed, batch, start, piece);
+  ForEachResult(cx, fragment, attrs.Sums(), row, column, batch, [&](Value* place, Value* word, Value* inside) {
+    Value* address = b.CreateAdd(row_index, b.CreateShl(b.CreateZExt(place, e.I64()), 2));
     e.StoreGlobal(address, {word}, b.CreateAnd(inside, there));
   });
 }

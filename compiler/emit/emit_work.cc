@@ -53,7 +53,7 @@ void RoleEmitter::EmitUnit(const Op& op, const WorkLoop& work, const WorkLoop::U
   }
 }
 
-void RoleEmitter::WorkNext(const Op& op) { work_->Take(e_.ReadAnswer(Answer(SlotOf(op)))); }
+void RoleEmitter::WorkNext(const Op& op) { work_->Steal(e_.ReadClcResponse(ClcResponseAddress(SlotOf(op)))); }
 
 void RoleEmitter::WorkColumn(const Op& op) {
   values_[op.result] = b_.CreateURem(WorkLoop::OfCluster(cx_, e_.CtaIndex()), Index(op, 0));
@@ -61,12 +61,14 @@ void RoleEmitter::WorkColumn(const Op& op) {
 
 void RoleEmitter::WorkRequest(const Op& op) {
   const Slot& slot = SlotOf(op);
-  e_.If(cx_.cluster->IsFirst(),
-        [&] { e_.RequestCluster(Answer(slot), Barrier(slot, Side::kFull), cx_.program.ClusterSize() > 1); });
+  e_.If(cx_.cluster->IsFirst(), [&] {
+    e_.RequestCluster(ClcResponseAddress(slot), Barrier(slot, Side::kFull), cx_.program.ClusterSize() > 1);
+  });
 }
 
-Value* RoleEmitter::Answer(const Slot& slot) {
-  return e_.Offset(cx_.Shared(ChannelOf(slot).grant_offset), b_.CreateMul(slot.stage, e_.C32(ir::kGrantBytes)));
+Value* RoleEmitter::ClcResponseAddress(const Slot& slot) {
+  return e_.Offset(cx_.Shared(ChannelOf(slot).response_offset),
+                   b_.CreateMul(slot.stage, e_.C32(ir::kClcResponseBytes)));
 }
 
 }  // namespace laneshift::compiler

@@ -118,13 +118,13 @@ class Emitter {
 
   // --- Cluster launch control: a response is 16 bytes in shared memory, an i128.
   // With `multicast`, into the same offset of every CTA of the cluster, each of whose barriers gets 16 bytes.
-  void RequestCluster(Value* answer, Value* barrier, bool multicast);
+  void RequestCluster(Value* response, Value* barrier, bool multicast);
   // Decodes a response: 1 and the index of the cluster's first CTA if a cluster was stolen, else 0 and 0.
-  struct Grant {
-    Value* granted;
+  struct ClcResponse {
+    Value* canceled;
     Value* first_cta;
   };
-  Grant ReadAnswer(Value* pointer);
+  ClcResponse ReadClcResponse(Value* pointer);
 
   // --- tcgen05.
   void TensorAlloc(Value* slot, int columns);

@@ -53,24 +53,24 @@ void Emitter::SetMaxRegisters(int registers, bool increase) {
             {C32(registers)});
 }
 
-void Emitter::RequestCluster(Value* answer, Value* barrier, bool multicast) {
+void Emitter::RequestCluster(Value* response, Value* barrier, bool multicast) {
   LS_CHECK(target_.Has(target::Feature::kLaunchControl), "cluster launch control on ", target_.name);
   Intrinsic(multicast ? nv::nvvm_clusterlaunchcontrol_try_cancel_async_multicast_shared
                       : nv::nvvm_clusterlaunchcontrol_try_cancel_async_shared,
-            {answer, barrier});
+            {response, barrier});
 }
-Emitter::Grant Emitter::ReadAnswer(Value* pointer) {
+Emitter::ClcResponse Emitter::ReadClcResponse(Value* pointer) {
   auto* words = llvm::FixedVectorType::get(I64(), 2);
-  Value* answer = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
+  Value* response = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
   // One statement: the first CTA of a request that failed is undefined, and LLVM would query it in any case.
   auto* result = llvm::StructType::get(b_.getContext(), {I32(), I32()});
   const std::vector<Value*> read =
-      Unpack(Asm("{\n\t.reg .b128 answer;\n\t.reg .pred granted;\n\tmov.b128 answer, {$2, $3};\n\t"
-                 "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 granted, answer;\n\t"
-                 "selp.b32 $0, 1, 0, granted;\n\tmov.b32 $1, 0;\n\t"
-                 "@granted clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 $1, answer;\n\t}",
+      Unpack(Asm("{\n\t.reg .b128 response;\n\t.reg .pred canceled;\n\tmov.b128 response, {$2, $3};\n\t"
+                 "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 canceled, response;\n\t"
+                 "selp.b32 $0, 1, 0, canceled;\n\tmov.b32 $1, 0;\n\t"
+                 "@canceled clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 $1, response;\n\t}",
                  "=&r,=&r,l,l,~{memory}", result,
-                 {b_.CreateExtractElement(answer, uint64_t{0}), b_.CreateExtractElement(answer, uint64_t{1})}),
+                 {b_.CreateExtractElement(response, uint64_t{0}), b_.CreateExtractElement(response, uint64_t{1})}),
              2);
   return {read[0], read[1]};
 }

@@ -18,7 +18,7 @@ To BitsAs(const From& from) {
 }
 
 // Of accumulators: the codes of f32 and s32.
-constexpr uint32_t kF32Sums = 1, kS32Sums = 2;
+constexpr uint32_t kF32Accumulator = 1, kS32Accumulator = 2;
 
 // In the order of ir::Swizzle: none, 32, 64 and 128 bytes.
 constexpr uint64_t kTcgen05Swizzles[] = {0, 6, 4, 2};
@@ -76,7 +76,7 @@ uint32_t InstructionDescriptorBits(const ir::MmaInstruction& instruction) {
   }
   auto descriptor = DescriptorOf<InstructionDescriptor>(instruction);
   descriptor.saturate = instruction.saturates ? 1 : 0;
-  descriptor.d_format = ir::IsInteger(instruction.accumulator()) ? kS32Sums : kF32Sums;
+  descriptor.d_format = ir::IsInteger(instruction.accumulator()) ? kS32Accumulator : kF32Accumulator;
   descriptor.m_over_16 = static_cast<uint32_t>(instruction.m / 16);
   return descriptor.Bits();
 }

@@ -1,5 +1,5 @@
 // What auxiliary kernels need: those that run before or after the main kernel (compiler/plan/packing.h,
-// compiler/plan/totals.h), and probes.
+// compiler/plan/reductions.h), and probes.
 //
 // Thread-safety: pure functions.
 #pragma once

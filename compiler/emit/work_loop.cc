@@ -70,16 +70,17 @@ WorkLoop::Source WorkLoop::SourceOfUnits() {
     case ir::WorkSource::kStatic:
       return blocks_ == nullptr ? WholeTiles() : Slices();
     case ir::WorkSource::kLaunchControl:
-      return TakenTiles();
+      return StolenTiles();
   }
   __builtin_unreachable();
 }
 
-// Every Nth tile, N the number of clusters; a ping-pong role has one of each `turns` of these.
+// Every Nth tile, N the number of clusters; a ping-pong role has one of each `pingpong_roles` of these.
 WorkLoop::Source WorkLoop::WholeTiles() {
-  const auto of_turns = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
-  const Variable tile = e_.NewVariable(e_.I32(), attrs_.turn == 0 ? own_ : b_.CreateAdd(own_, of_turns(attrs_.turn)));
-  Value* step = attrs_.turns == 1 ? clusters_ : of_turns(attrs_.turns);
+  const auto advance_of = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
+  const Variable tile = e_.NewVariable(
+      e_.I32(), attrs_.pingpong_index == 0 ? own_ : b_.CreateAdd(own_, advance_of(attrs_.pingpong_index)));
+  Value* step = attrs_.pingpong_roles == 1 ? clusters_ : advance_of(attrs_.pingpong_roles);
   // The tile itself advances by the number of clusters.
   Value* first = e_.Load(tile);
   Value* some = b_.CreateICmpULT(first, total_);
@@ -100,15 +101,15 @@ WorkLoop::Source WorkLoop::Slices() {
   // Slices own, own + clusters, …: those of one wave have one number, or two, so that CTAs which share an operand read
   // the same part of K at the same time.
   Value* after = b_.CreateUDiv(b_.CreateSub(b_.CreateSub(cut, own_), e_.C32(1)), clusters_);
-  Value* pieces = b_.CreateSelect(b_.CreateICmpULT(own_, cut), b_.CreateAdd(after, e_.C32(1)), e_.C32(0));
+  Value* slice_units = b_.CreateSelect(b_.CreateICmpULT(own_, cut), b_.CreateAdd(after, e_.C32(1)), e_.C32(0));
   Value* divisor = b_.CreateSelect(b_.CreateICmpEQ(rest, e_.C32(0)), e_.C32(1), rest);
   const auto unit = [=, this](Value* i) {
-    Value* is_cut = b_.CreateICmpULT(i, pieces);
+    Value* is_cut = b_.CreateICmpULT(i, slice_units);
     const auto choose = [&](Value* of_slice, Value* of_whole) { return b_.CreateSelect(is_cut, of_slice, of_whole); };
-    Value* piece = b_.CreateAdd(b_.CreateMul(i, clusters_), own_);
-    Value* number = b_.CreateURem(piece, divisor);
-    Value* slice = choose(b_.CreateUDiv(piece, divisor), e_.C32(0));
-    Value* wave = b_.CreateSub(i, pieces);
+    Value* slice_unit = b_.CreateAdd(b_.CreateMul(i, clusters_), own_);
+    Value* number = b_.CreateURem(slice_unit, divisor);
+    Value* slice = choose(b_.CreateUDiv(slice_unit, divisor), e_.C32(0));
+    Value* wave = b_.CreateSub(i, slice_units);
     Value* tile = choose(number, b_.CreateAdd(rest, b_.CreateAdd(b_.CreateMul(wave, clusters_), own_)));
     const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks_), slices); };
     Unit found{.tile = tile,
@@ -125,20 +126,20 @@ WorkLoop::Source WorkLoop::Slices() {
     }
     return found;
   };
-  return {.count = b_.CreateAdd(pieces, waves), .unit = unit};
+  return {.count = b_.CreateAdd(slice_units, waves), .unit = unit};
 }
 
 // The grid has a cluster for each tile: its own first, then those of clusters that it steals (CLC).
-WorkLoop::Source WorkLoop::TakenTiles() {
-  taken_tile_ = e_.NewVariable(e_.I32(), own_);
+WorkLoop::Source WorkLoop::StolenTiles() {
+  stolen_tile_ = e_.NewVariable(e_.I32(), own_);
   another_ = e_.NewVariable(e_.I32(), e_.C32(0));
-  return {.unit = [this](Value*) { return Unit{.tile = e_.Load(taken_tile_)}; },
+  return {.unit = [this](Value*) { return Unit{.tile = e_.Load(stolen_tile_)}; },
           .more = [this] { return b_.CreateICmpNE(e_.Load(another_), e_.C32(0)); }};
 }
 
-void WorkLoop::Take(const Emitter::Grant& grant) {
-  e_.Store(another_, grant.granted);
-  e_.Store(taken_tile_, OfCluster(cx_, grant.first_cta));
+void WorkLoop::Steal(const Emitter::ClcResponse& response) {
+  e_.Store(another_, response.canceled);
+  e_.Store(stolen_tile_, OfCluster(cx_, response.first_cta));
 }
 
 }  // namespace laneshift::compiler

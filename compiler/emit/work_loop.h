@@ -42,7 +42,7 @@ class WorkLoop {
   Place At(Value* tile) const;
   // Within the body, where units come from cluster launch control: the next one is that of the stolen cluster,
   // if there is one.
-  void Take(const Emitter::Grant& grant);
+  void Steal(const Emitter::ClcResponse& response);
 
  private:
   struct Quotient {
@@ -58,7 +58,7 @@ class WorkLoop {
   Source SourceOfUnits();
   Source WholeTiles();
   Source Slices();
-  Source TakenTiles();
+  Source StolenTiles();
   Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
 
   const RoleContext& cx_;
@@ -67,8 +67,8 @@ class WorkLoop {
   const ir::WorkAttrs& attrs_;
   Value *rows_, *columns_, *total_;
   Value* const blocks_;
-  Value *own_, *clusters_;             // this cluster among all
-  Variable taken_tile_{}, another_{};  // of cluster launch control
+  Value *own_, *clusters_;              // this cluster among all
+  Variable stolen_tile_{}, another_{};  // of cluster launch control
 };
 
 }  // namespace laneshift::compiler

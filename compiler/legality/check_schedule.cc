@@ -5,9 +5,9 @@
 
 #include "base/integer_math.h"
 #include "base/text.h"
-#include "compiler/legality/kept_operand.h"
 #include "compiler/legality/promotion.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/resident_operand.h"
+#include "compiler/legality/tma_addressable.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -20,8 +20,8 @@ using target::Target;
 constexpr int kLargestBox = 256;                      // rows of a box of the TMA
 constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds with any epilogue
 constexpr int kPlainAccumulators = 384;               // and with one of vectors and functions only
-constexpr int kTotalsAccumulators = 192;              // of two blocks of rows, with several reductions
-constexpr int kMatrixTotalsAccumulators = 128;        // of two that are columns of D, with a reduction and a matrix
+constexpr int kReductionAccumulators = 192;           // of two blocks of rows, with several reductions
+constexpr int kMatrixReductionAccumulators = 128;     // of two that are columns of D, with a reduction and a matrix
 constexpr int kOrderedAccumulators = 128;             // with ordered reductions, whose partial rows need registers
 constexpr int kBlockRows = 64;                        // of a warpgroup
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
@@ -39,8 +39,8 @@ int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1
 // that copy need the registers of some.
 int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   const Epilogue& epilogue = contraction.epilogue();
-  const auto totals = std::count_if(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
-    return ir::IsTotal(ir::InfoOf(step.kind).operand);
+  const auto reductions = std::count_if(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
+    return ir::IsReduction(ir::InfoOf(step.kind).operand);
   });
   const bool matrices = std::any_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     return ir::IsMatrix(ir::InfoOf(step.kind).operand);
@@ -49,25 +49,26 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   const bool blocks_of_rows = rows > kBlockRows * Together(s);
   const bool held = matrices || Copies(s) || s.split_k > 1 || s.consumers == Consumers::kPingpong;
   const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
-  if (held && many_lines && ir::OrdersSums(epilogue, contraction.numerics)) return kOrderedAccumulators;
-  if (blocks_of_rows && totals > 0 && matrices && s.rows == RowSide::kN) return kMatrixTotalsAccumulators;
-  if (blocks_of_rows && totals > 1) return kTotalsAccumulators;
+  if (held && many_lines && ir::OrdersReductions(epilogue, contraction.numerics)) return kOrderedAccumulators;
+  if (blocks_of_rows && reductions > 0 && matrices && s.rows == RowSide::kN) return kMatrixReductionAccumulators;
+  if (blocks_of_rows && reductions > 1) return kReductionAccumulators;
   if (Copies(s) || s.split_k > 1 || contraction.beta != 0) return kMostAccumulators;
   const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
-    return info.action != ir::StepAction::kCall && !blocks && !ir::IsMatrix(info.operand) && !ir::IsTotal(info.operand);
+    return info.action != ir::StepAction::kCall && !blocks && !ir::IsMatrix(info.operand) &&
+           !ir::IsReduction(info.operand);
   });
   return plain ? kPlainAccumulators : kMostAccumulators;
 }
 
 // How many rows and columns of a tile a warpgroup holds in registers, at most `most` of them.
 Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_view row_side, int most) {
-  const bool turns = s.consumers == Consumers::kPingpong;
-  if (turns && s.math_warpgroups != 2)
+  const bool pingpong = s.consumers == Consumers::kPingpong;
+  if (pingpong && s.math_warpgroups != 2)
     return Refused(Cat("with consumers=pingpong two warpgroups alternate between tiles; use math=2 instead of ",
                        s.math_warpgroups));
-  if (turns && s.split_k > 1)
+  if (pingpong && s.split_k > 1)
     return Refused(
         "with consumers=pingpong all tiles must have the same number of blocks of K; use split_k=1 or "
         "consumers=cooperative");
@@ -202,11 +203,11 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
 // Pairs of adjacent columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
 // which there are enough.
 Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
-  constexpr int kLeastSpan = 32, kJoined = 2;
+  constexpr int kLeastSpan = 32, kGated = 2;
   if (!ir::IsGated(epilogue) || s.rows == RowSide::kN) return Ok();
-  const int least = kJoined * kLeastSpan / BytesOf(d);
+  const int least = kGated * kLeastSpan / BytesOf(d);
   if (s.tile_n % least == 0) return Ok();
-  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kJoined, " ", DataTypeName(d),
+  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kGated, " ", DataTypeName(d),
                      " of D, because the gated linear unit combines pairs of columns; use a multiple of ", least));
 }
 
@@ -290,9 +291,9 @@ Status CheckFusedShifts(const ConvGeometry& geometry, const Target& target) {
                        whole ? "moves rows neither before nor after their product" : "does not move all lanes",
                        " (see laneshift doctor); use shift=separate"));
   }
-  if (geometry.lost < ir::kPartitionLanes) return Ok();
+  if (geometry.stale < ir::kPartitionLanes) return Ok();
   return Refused(
-      Cat("shift=fused leaves ", geometry.lost, " stale lanes of each ", ir::kPartitionLanes, "; use shift=separate"));
+      Cat("shift=fused leaves ", geometry.stale, " stale lanes of each ", ir::kPartitionLanes, "; use shift=separate"));
 }
 
 // What a chain of shifts and refreshes needs of the device.
@@ -355,8 +356,8 @@ Status CheckMask(const ConvGeometry& geometry, const Schedule& s, const Target& 
             "; use border=zeros"));
   }
   for (const ConvGeometry::Column& column : geometry.columns) {
-    if (std::abs(column.beside) >= ir::kPartitionLanes)
-      return Refused(Cat("border=mask: a filter reach of ", std::abs(column.beside),
+    if (std::abs(column.border_offset) >= ir::kPartitionLanes)
+      return Refused(Cat("border=mask: a filter reach of ", std::abs(column.border_offset),
                          " columns outside the image exceeds the limit of ", ir::kPartitionLanes - 1,
                          "; use border=zeros"));
   }
@@ -431,7 +432,7 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
 
 // What the tiles of a CTA must be, whatever its operands are.
 Status CheckShape(const Contraction& contraction, const Schedule& s, const Target& target) {
-  const bool pixels = contraction.WalksPixels();
+  const bool pixels = contraction.ReadsPixels();
   const bool a_along_k = contraction.a.inner_axis == ir::Axis::kK, b_along_k = contraction.b.inner_axis == ir::Axis::kK;
   LS_TRY(CheckTile(s, target, a_along_k, MostAccumulators(contraction, s)));
   if (pixels && s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
@@ -450,7 +451,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 }  // namespace
 
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
-  const bool pixels = contraction.WalksPixels();
+  const bool pixels = contraction.ReadsPixels();
   if (contraction.scale == Scaling::kMx) LS_TRY(CheckBlockScales(s, target));
   LS_TRY(CheckShape(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
@@ -460,11 +461,11 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   LS_TRY(CheckForms(s));
   if (contraction.geometry.known_filter && s.b_keep > 0)
     return Refused("a small gathered filter is always resident; use b_keep=0");
-  LS_TRY(CheckKept(KeptOf(contraction, s), s));
+  LS_TRY(CheckResident(ResidentOf(contraction, s), s));
   if (pixels) LS_TRY(CheckPixels(contraction, s, target));
-  if (s.a_load == LoadPath::kTma) LS_TRY(TmaReaches(contraction, s, ir::Operand::kA));
-  if (s.b_load == LoadPath::kTma) LS_TRY(TmaReaches(contraction, s, ir::Operand::kB));
-  return s.d_store == StorePath::kTma ? TmaReaches(contraction, s, ir::Operand::kD) : Ok();
+  if (s.a_load == LoadPath::kTma) LS_TRY(CheckTmaAddressable(contraction, s, ir::Operand::kA));
+  if (s.b_load == LoadPath::kTma) LS_TRY(CheckTmaAddressable(contraction, s, ir::Operand::kB));
+  return s.d_store == StorePath::kTma ? CheckTmaAddressable(contraction, s, ir::Operand::kD) : Ok();
 }
 
 }  // namespace laneshift::compiler

@@ -46,7 +46,7 @@ Signalling SignallingOf(RoleKind kind) {
 
 // The role that takes a CLC response has read it, whatever else it issues.
 Signal EmptySignal(const ir::Program& program, const Role& role, int channel) {
-  return program.channels[channel].space == ir::Space::kGrants ? Signal::kWarps : SignallingOf(role.kind).empty;
+  return program.channels[channel].space == ir::Space::kClcResponses ? Signal::kWarps : SignallingOf(role.kind).empty;
 }
 
 int Arrivals(Signal signal, const Role& role) { return signal == Signal::kWarps ? role.warps : 1; }
@@ -60,11 +60,11 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
 
 // The producers that a consumer of the channel must signal an empty slot to: all whose copies go to that slot; of an
 // accumulator, and of a role's own ring, the leader of the pair; of a CLC response every CTA of the cluster.
-ir::Reach ReachOf(const ir::Program& program, int channel) {
+ir::MulticastScope MulticastScopeOf(const ir::Program& program, int channel) {
   if (program.channels[channel].space == ir::Space::kTensor)
-    return program.ctas > 1 ? ir::Reach::kLeader : ir::Reach::kOwn;
-  if (program.channels[channel].space == ir::Space::kGrants)
-    return program.ClusterSize() > 1 ? ir::Reach::kAll : ir::Reach::kOwn;
+    return program.ctas > 1 ? ir::MulticastScope::kLeader : ir::MulticastScope::kOwn;
+  if (program.channels[channel].space == ir::Space::kClcResponses)
+    return program.ClusterSize() > 1 ? ir::MulticastScope::kAll : ir::MulticastScope::kOwn;
   bool along_m = false, along_n = false;
   for (const Role& role : program.roles) {
     std::map<ValueId, int> channel_of;
@@ -72,47 +72,48 @@ ir::Reach ReachOf(const ir::Program& program, int channel) {
       if (op.kind == OpKind::kPut) channel_of[op.result] = op.As<ir::ChannelAttrs>().channel;
       const bool loads = op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels;
       if (!loads || channel_of.at(op.operands[0]) != channel) return;
-      const ir::Reach to = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().to : op.As<ir::PixelLoadAttrs>().to;
-      along_m |= to == ir::Reach::kM;
-      along_n |= to == ir::Reach::kN;
+      const ir::MulticastScope to =
+          op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().to : op.As<ir::PixelLoadAttrs>().to;
+      along_m |= to == ir::MulticastScope::kM;
+      along_n |= to == ir::MulticastScope::kN;
     });
   }
-  if (along_m && along_n) return ir::Reach::kCross;
-  return along_m ? ir::Reach::kM : along_n ? ir::Reach::kN : ir::Reach::kOwn;
+  if (along_m && along_n) return ir::MulticastScope::kCross;
+  return along_m ? ir::MulticastScope::kM : along_n ? ir::MulticastScope::kN : ir::MulticastScope::kOwn;
 }
 
 // CTAs of the cluster whose role arrives at one CTA's barrier; of commits, pairs.
-int ArrivingCtas(const ir::Program& program, const Role& role, ir::Reach reach) {
-  const bool leaders = role.leader && (reach == ir::Reach::kAll || reach == ir::Reach::kLeader);
-  return program.Arrivals(reach) / (leaders ? program.ctas : 1);
+int ArrivingCtas(const ir::Program& program, const Role& role, ir::MulticastScope scope) {
+  const bool leaders = role.leader && (scope == ir::MulticastScope::kAll || scope == ir::MulticastScope::kLeader);
+  return program.Arrivals(scope) / (leaders ? program.ctas : 1);
 }
 
 // Channels that the role fills and empties. A channel of ping-pong roles is emptied by one of them for each tile.
-void CountArrivals(ir::Program& program, const std::vector<ir::Reach>& reach) {
+void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& scopes) {
   for (const Role& role : program.roles) {
     std::map<int, bool> puts, takes;
     std::set<int> passed;
-    bool later_turn = false;
+    bool later_role = false;
     ForEachOp(role.body, [&](const Op& op) {
       if (op.kind == OpKind::kPut) puts[op.As<ir::ChannelAttrs>().channel] = true;
       if (op.kind == OpKind::kPass) passed.insert(op.As<ir::ChannelAttrs>().channel);
-      if (op.kind == OpKind::kWork) later_turn = op.As<ir::WorkAttrs>().turn > 0;
+      if (op.kind == OpKind::kWork) later_role = op.As<ir::WorkAttrs>().pingpong_index > 0;
       if (op.kind == OpKind::kTake || op.kind == OpKind::kReserve) takes[op.As<ir::ChannelAttrs>().channel] = true;
     });
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
     for (const auto& [channel, used] : takes) {
-      if (later_turn && passed.contains(channel)) continue;
+      if (later_role && passed.contains(channel)) continue;
       program.channels[channel].empty_arrivals += Arrivals(EmptySignal(program, role, channel), role) *
-                                                  ArrivingCtas(program, role, reach[static_cast<size_t>(channel)]);
+                                                  ArrivingCtas(program, role, scopes[static_cast<size_t>(channel)]);
     }
   }
 }
 
 class RoleLowering {
  public:
-  RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::Reach>& reach)
-      : program_(program), role_(role), reach_(reach), signals_(SignallingOf(role.kind)) {}
+  RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::MulticastScope>& scopes)
+      : program_(program), role_(role), scopes_(scopes), signals_(SignallingOf(role.kind)) {}
 
   std::vector<Op> LowerRole() {
     std::vector<Op> lowered = Lower(role_.body);
@@ -137,11 +138,11 @@ class RoleLowering {
     }
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
-    if (op.kind == OpKind::kAwait) return AwaitStaying(b, op);
+    if (op.kind == OpKind::kAwait) return AwaitResident(b, op);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       // MMAs into registers may still read the slot; a ping-pong phase ends when they are issued.
       const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
-      if (role_.kind == RoleKind::kMath && space != ir::Space::kTurns) b.MmaWait({}, {.pending = 0});
+      if (role_.kind == RoleKind::kMath && space != ir::Space::kOrder) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
@@ -162,13 +163,14 @@ class RoleLowering {
   void Acquire(ir::Builder& b, const Op& op, Side side, const std::vector<Op>& siblings) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
     // The role that requests CLC responses also takes them, after it requests.
-    const bool behind = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
-    b.AppendCopy(
-        {.kind = OpKind::kCursor, .result = op.result, .attrs = ir::CursorAttrs{.channel = channel, .trail = behind}});
-    const bool once = program_.channels[channel].stays;  // resident: it was never full before
+    const bool trailing = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
+    b.AppendCopy({.kind = OpKind::kCursor,
+                  .result = op.result,
+                  .attrs = ir::CursorAttrs{.channel = channel, .trail = trailing}});
+    const bool once = program_.channels[channel].resident;  // resident: it was never full before
     if (!once) b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty});
     const ir::Space space = program_.channels[channel].space;
-    const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kGrants;
+    const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kClcResponses;
     if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
       const int ctas = space == ir::Space::kShared ? program_.ctas : 1;
@@ -179,7 +181,7 @@ class RoleLowering {
   }
 
   // Each slot once; later reads of them need no waiting.
-  void AwaitStaying(ir::Builder& b, const Op& op) {
+  void AwaitResident(ir::Builder& b, const Op& op) {
     b.For({b.Constant(0), op.operands[0]}, {.step = 1});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = op.As<ir::ChannelAttrs>().channel});
@@ -192,7 +194,7 @@ class RoleLowering {
   int BulkBytes(const std::vector<Op>& siblings, ValueId slot, int channel) const {
     int bytes = 0;
     ForEachOp(siblings, [&](const Op& op) {
-      if (op.kind == OpKind::kWorkRequest && op.operands[0] == slot) bytes += ir::kGrantBytes;
+      if (op.kind == OpKind::kWorkRequest && op.operands[0] == slot) bytes += ir::kClcResponseBytes;
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
         bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // of any CTA
       }
@@ -217,7 +219,7 @@ class RoleLowering {
         const ir::Space space = program_.channels[channel_of_.at(slot)].space;
         if (space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
         // The async proxy will read what threads have written; it will overwrite a CLC response that they have read.
-        if (space == ir::Space::kGrants || (space == ir::Space::kShared && side == Side::kFull)) b.FenceProxy();
+        if (space == ir::Space::kClcResponses || (space == ir::Space::kShared && side == Side::kFull)) b.FenceProxy();
         b.BarrierArrive({slot}, {.side = side,
                                  .by = role_.elected ? Unit::kThread : Unit::kWarp,
                                  .to = PeersOf(channel_of_.at(slot), side)});
@@ -255,16 +257,16 @@ class RoleLowering {
     }
   }
 
-  ir::Reach PeersOf(int channel, Side side) const {
-    return side == Side::kEmpty ? reach_[static_cast<size_t>(channel)] : ir::Reach::kOwn;
+  ir::MulticastScope PeersOf(int channel, Side side) const {
+    return side == Side::kEmpty ? scopes_[static_cast<size_t>(channel)] : ir::MulticastScope::kOwn;
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
   // again. Its consumers have waited for what others copy into its tiles; the release of the accumulators of a pair's
   // leader comes before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
-    const bool alone = reach_[static_cast<size_t>(channel)] == ir::Reach::kOwn && program_.ctas == 1;
-    if (alone || program_.channels[channel].space == ir::Space::kTensor) return;
+    const bool single = scopes_[static_cast<size_t>(channel)] == ir::MulticastScope::kOwn && program_.ctas == 1;
+    if (single || program_.channels[channel].space == ir::Space::kTensor) return;
     b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = channel});
@@ -275,7 +277,7 @@ class RoleLowering {
 
   ir::Program& program_;
   const Role& role_;
-  const std::vector<ir::Reach>& reach_;  // per channel
+  const std::vector<ir::MulticastScope>& scopes_;  // per channel
   const Signalling signals_;
   std::map<ValueId, int> channel_of_;
   std::set<int> put_;  // channels that the role fills by operations that others may wait for
@@ -284,10 +286,10 @@ class RoleLowering {
 }  // namespace
 
 Status LowerChannels(ir::Program& program, const target::Target&) {
-  std::vector<ir::Reach> reach;
-  for (size_t i = 0; i < program.channels.size(); ++i) reach.push_back(ReachOf(program, static_cast<int>(i)));
-  CountArrivals(program, reach);
-  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, reach).LowerRole();
+  std::vector<ir::MulticastScope> scopes;
+  for (size_t i = 0; i < program.channels.size(); ++i) scopes.push_back(MulticastScopeOf(program, static_cast<int>(i)));
+  CountArrivals(program, scopes);
+  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, scopes).LowerRole();
   program.stage = ir::Stage::kLowered;
   return Ok();
 }

@@ -33,8 +33,8 @@ int64_t ConstantIndices::At(ir::ValueId value) const {
   return *index;
 }
 
-int64_t ConstantIndices::Turns(const ir::Op& loop) const {
-  LS_CHECK(KnowsTurns(loop), "a loop whose length varies between iterations");
+int64_t ConstantIndices::Iterations(const ir::Op& loop) const {
+  LS_CHECK(KnowsIterations(loop), "a loop whose length varies between iterations");
   const int64_t span = At(loop.operands[1]) - At(loop.operands[0]);
   return std::max<int64_t>(0, base::CeilDiv(span, loop.As<ir::ForAttrs>().step));
 }

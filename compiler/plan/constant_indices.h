@@ -30,9 +30,9 @@ class ConstantIndices {
   // REQUIRES: it does not vary.
   int64_t At(ir::ValueId value) const;
   // The trip count of a kFor. REQUIRES: its bounds do not vary.
-  int64_t Turns(const ir::Op& loop) const;
+  int64_t Iterations(const ir::Op& loop) const;
   // Whether they are known.
-  bool KnowsTurns(const ir::Op& loop) const { return Find(loop.operands[0]) && Find(loop.operands[1]); }
+  bool KnowsIterations(const ir::Op& loop) const { return Find(loop.operands[0]) && Find(loop.operands[1]); }
 
  private:
   const ProblemNumbers& numbers_;

@@ -49,12 +49,12 @@ TEST_F(ConstantIndicesTest, WhatVariesIsUnknownUntilItIsSet) {
   EXPECT_EQ(indices.Find(index), std::nullopt);
   EXPECT_EQ(indices.Find(of_index), std::nullopt);
   const ir::Op& loop = body_.back();
-  EXPECT_EQ(indices.Turns(loop), 4) << "3, 7, 11 and 15";
-  EXPECT_FALSE(indices.KnowsTurns(loop.body.back()));
+  EXPECT_EQ(indices.Iterations(loop), 4) << "3, 7, 11 and 15";
+  EXPECT_FALSE(indices.KnowsIterations(loop.body.back()));
   indices.Set(index, 7);
   NoteAll(indices, loop.body);
   EXPECT_EQ(indices.At(of_index), 14);
-  EXPECT_EQ(indices.Turns(loop.body.back()), 14);
+  EXPECT_EQ(indices.Iterations(loop.body.back()), 14);
 }
 
 }  // namespace

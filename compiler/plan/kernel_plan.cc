@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "compiler/plan/packing.h"
-#include "compiler/plan/totals.h"
+#include "compiler/plan/reductions.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -19,26 +19,28 @@ class KernelPlanner {
   Result<KernelPlan> Plan(std::vector<PassDump>* dumps) && {
     LS_TRY(MakeProduct(dumps));
     if (PacksAny(schedule_)) LS_TRY(AddPack());
-    const std::vector<OrderedTotal> totals = TotalsOf(problem_, schedule_, product_.program, plan_.workspace);
-    for (const OrderedTotal& total : totals) PlaceInWorkspace(product_.params, total.base, total.begin);
+    const std::vector<OrderedReduction> reductions =
+        ReductionsOf(problem_, schedule_, product_.program, plan_.workspace);
+    for (const OrderedReduction& reduction : reductions)
+      PlaceInWorkspace(product_.params, reduction.base, reduction.begin);
     plan_.launches.push_back(std::move(product_));
-    for (const TotalsPass& pass : PassesOf(totals, plan_.workspace)) LS_TRY(AddReduction(pass));
+    for (const ReductionPass& pass : PassesOf(reductions, plan_.workspace)) LS_TRY(AddReduction(pass));
     return std::move(plan_);
   }
 
  private:
   Status MakeProduct(std::vector<PassDump>* dumps) {
-    product_.purpose = LaunchPurpose::kProduct;
+    product_.purpose = LaunchPurpose::kMain;
     LS_ASSIGN(product_.program, BuildProgram(problem_, schedule_, target_, dumps));
     int most = std::max(1, limits_.sm_count / product_.program.ClusterSize());
     if (limits_.resident_clusters) {
       LS_ASSIGN(most, limits_.resident_clusters(product_.program));
     }
-    const WorkShares shares = DivideWork(PlanWork(problem_, schedule_), most);
+    const WorkDivision division = DivideWork(PlanWork(problem_, schedule_), most);
     product_.params = BindParams(problem_, schedule_, product_.program);
-    product_.geometry = GeometryOf(product_.program, shares);
+    product_.geometry = GeometryOf(product_.program, division);
     if (product_.program.FindParam(ir::Binding::kWorkspace) != nullptr) {
-      const int64_t bytes = ir::WorkspaceOf(product_.program).Bytes(shares.partials);
+      const int64_t bytes = ir::WorkspaceOf(product_.program).Bytes(division.partials);
       plan_.workspace.Add(WorkspaceUse::kSplitK, static_cast<size_t>(bytes));
     }
     return Ok();
@@ -64,11 +66,11 @@ class KernelPlanner {
     return Ok();
   }
 
-  Status AddReduction(const TotalsPass& pass) {
-    LS_ASSIGN(ir::Program program, BuildTotals(pass, target_));
-    PlannedLaunch launch{.purpose = pass.section > 0 ? LaunchPurpose::kFold : LaunchPurpose::kReduce,
-                         .params = BindTotals(pass, program),
-                         .geometry = TotalsLaunch(pass, program, limits_.sm_count)};
+  Status AddReduction(const ReductionPass& pass) {
+    LS_ASSIGN(ir::Program program, BuildReduction(pass, target_));
+    PlannedLaunch launch{.purpose = pass.fold > 0 ? LaunchPurpose::kFold : LaunchPurpose::kReduce,
+                         .params = BindReduction(pass, program),
+                         .geometry = ReductionLaunch(pass, program, limits_.sm_count)};
     launch.program = std::move(program);
     plan_.launches.push_back(std::move(launch));
     return Ok();
@@ -98,9 +100,9 @@ Result<KernelPlan> PlanKernels(const Problem& problem, const Schedule& schedule,
   return KernelPlanner(problem, schedule, target, limits).Plan(dumps);
 }
 
-LaunchGeometry GeometryOf(const ir::Program& product, const WorkShares& shares) {
+LaunchGeometry GeometryOf(const ir::Program& product, const WorkDivision& division) {
   const auto cluster = static_cast<unsigned>(product.ClusterSize());
-  return {.grid = static_cast<unsigned>(shares.clusters) * cluster,
+  return {.grid = static_cast<unsigned>(division.clusters) * cluster,
           .cluster = cluster,
           .threads = static_cast<unsigned>(product.threads),
           .smem_bytes = static_cast<unsigned>(product.smem_bytes)};
@@ -108,18 +110,18 @@ LaunchGeometry GeometryOf(const ir::Program& product, const WorkShares& shares) 
 
 PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Program& product) {
   PlanMoves moves{.before = PackMoves(problem, schedule)};
-  if (!OrdersSums(problem)) return moves;
+  if (!OrdersReductions(problem)) return moves;
   PlanWorkspace workspace;
-  for (const TotalsPass& pass : PassesOf(TotalsOf(problem, schedule, product, workspace), workspace)) {
+  for (const ReductionPass& pass : PassesOf(ReductionsOf(problem, schedule, product, workspace), workspace)) {
     ++moves.after.kernels;
-    for (const OrderedTotal& total : pass.from) moves.after.bytes += total.Bytes();
-    for (const OrderedTotal& total : pass.to) moves.after.bytes += total.Bytes();
+    for (const OrderedReduction& reduction : pass.from) moves.after.bytes += reduction.Bytes();
+    for (const OrderedReduction& reduction : pass.to) moves.after.bytes += reduction.Bytes();
   }
   return moves;
 }
 
 PlanMoves LeastMovesOf(const Problem& problem, const Schedule& schedule) {
-  return {.before = PackMoves(problem, schedule), .after = {.kernels = OrdersSums(problem) ? 1 : 0}};
+  return {.before = PackMoves(problem, schedule), .after = {.kernels = OrdersReductions(problem) ? 1 : 0}};
 }
 
 }  // namespace laneshift::compiler

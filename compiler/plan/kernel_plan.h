@@ -5,7 +5,7 @@
 //   pack     copies operands that the TMA cannot address to where it can (compiler/plan/packing.h)
 //   product  the main kernel: the tile program of problem and schedule
 //   fold     reduces very many partial rows to few
-//   reduce   adds up partial rows in a fixed order (compiler/plan/totals.h)
+//   reduce   adds up partial rows in a fixed order (compiler/plan/reductions.h)
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace laneshift::compiler {
 
-enum class LaunchPurpose : uint8_t { kPack, kProduct, kFold, kReduce };
+enum class LaunchPurpose : uint8_t { kPack, kMain, kFold, kReduce };
 
 struct PlannedLaunch {
   LaunchPurpose purpose{};
@@ -52,7 +52,7 @@ Result<KernelPlan> PlanKernels(const Problem& problem, const Schedule& schedule,
                                const GridLimits& limits, std::vector<PassDump>* dumps = nullptr);
 
 // The grid of the main kernel.
-LaunchGeometry GeometryOf(const ir::Program& product, const WorkShares& shares);
+LaunchGeometry GeometryOf(const ir::Program& product, const WorkDivision& division);
 
 // Kernels of a plan that only move memory.
 struct MoveWork {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/plan/totals.h"
+#include "compiler/plan/reductions.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -26,7 +26,7 @@ struct Planned {
   }
   const PlannedLaunch& Product() const {
     return *std::find_if(plan.launches.begin(), plan.launches.end(),
-                         [](const auto& launch) { return launch.purpose == LaunchPurpose::kProduct; });
+                         [](const auto& launch) { return launch.purpose == LaunchPurpose::kMain; });
   }
 };
 
@@ -64,7 +64,7 @@ TEST(PlanWorkspace, PutsRegionsAfterTheCounters) {
 
 TEST(PlanKernels, IsOneKernelWhereThatIsEnough) {
   const Planned planned = PlanOf("gemm m=64 n=64 k=64", "tile=64x64x64 acc=1");
-  EXPECT_EQ(planned.purposes(), Purposes{LaunchPurpose::kProduct});
+  EXPECT_EQ(planned.purposes(), Purposes{LaunchPurpose::kMain});
   EXPECT_EQ(planned.plan.workspace.Bytes(), 0u);
   EXPECT_EQ(planned.Product().program.stage, ir::Stage::kLowered);
 }
@@ -73,7 +73,7 @@ TEST(PlanKernels, IsOneKernelWhereThatIsEnough) {
 TEST(PlanKernels, PacksBeforeTheProduct) {
   const Planned planned =
       PlanOf("gemm m=100 n=60 k=65 batch=3 b_major=n", "tile=64x64x64 acc=1 a_load=pack b_load=pack d_store=rows");
-  ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kProduct}));
+  ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kMain}));
   const size_t b_begin = kCounters + size_t{3} * 100 * 128 * 2;
   EXPECT_EQ(PlaceOf(planned.plan.launches[0], ir::Binding::kWorkspace), kCounters);
   EXPECT_EQ(PlaceOf(planned.plan.launches[0], ir::Binding::kBaseA), std::nullopt) << "the caller's";
@@ -89,15 +89,16 @@ TEST(PlanKernels, PacksBeforeTheProduct) {
 
 TEST(PlanKernels, ReducesAfterTheProduct) {
   const Planned few = PlanOf("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
-  ASSERT_EQ(few.purposes(), (Purposes{LaunchPurpose::kProduct, LaunchPurpose::kReduce}));
+  ASSERT_EQ(few.purposes(), (Purposes{LaunchPurpose::kMain, LaunchPurpose::kReduce}));
   EXPECT_EQ(PlaceOf(few.Product(), ir::EpilogueBase(0)), kCounters);
-  EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::BaseOfLines(0)), kCounters);
+  EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::BaseOfPartialRows(0)), kCounters);
   EXPECT_EQ(PlaceOf(few.plan.launches[1], ir::EpilogueBase(0)), std::nullopt) << "the caller's";
   EXPECT_EQ(few.plan.workspace.BytesFor(WorkspaceUse::kPartialRows), 19u * 200 * 4);
 
   const Planned many = PlanOf("gemm m=40000 n=40 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
-  ASSERT_EQ(many.purposes(), (Purposes{LaunchPurpose::kProduct, LaunchPurpose::kFold, LaunchPurpose::kReduce}));
-  EXPECT_EQ(PlaceOf(many.plan.launches[1], ir::EpilogueBase(0)), PlaceOf(many.plan.launches[2], ir::BaseOfLines(0)));
+  ASSERT_EQ(many.purposes(), (Purposes{LaunchPurpose::kMain, LaunchPurpose::kFold, LaunchPurpose::kReduce}));
+  EXPECT_EQ(PlaceOf(many.plan.launches[1], ir::EpilogueBase(0)),
+            PlaceOf(many.plan.launches[2], ir::BaseOfPartialRows(0)));
 }
 
 // Split-K's region is sized for the tiles that the clusters which run at one time leave over.

@@ -6,7 +6,7 @@
 #include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/emit/plain_kernel.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/tma_addressable.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -98,8 +98,8 @@ void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, 
   std::vector<ir::Op> body;
   Builder b(program, body);
   CopyWriter writer(problem, b);
-  const bool behind_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
-  writer.Copy(program, operand, behind_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
+  const bool after_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
+  writer.Copy(program, operand, after_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
   role.body = std::move(body);
   program.roles.push_back(std::move(role));
 }

@@ -1,5 +1,5 @@
-// Packing: operands of a GEMM that the TMA cannot reach (compiler/legality/tma_reach.h) are first copied to where it
-// can: into the plan's workspace, row by row, each row aligned to ir::kPackedLine bytes. The main kernel is then
+// Packing: operands of a GEMM that the TMA cannot reach (compiler/legality/tma_addressable.h) are first copied to where
+// it can: into the plan's workspace, row by row, each row aligned to ir::kPackedLine bytes. The main kernel is then
 // that of a problem with operands in that layout; one kernel before it makes all copies.
 //
 // Thread-safety: pure functions.

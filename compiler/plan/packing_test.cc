@@ -8,7 +8,7 @@
 #include <string>
 
 #include "compiler/contraction/bindings.h"
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/tma_addressable.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -39,7 +39,7 @@ TEST(ProductOf, IsTheProductOfAlignedOperands) {
     const PackedProduct product = ProductOf(ContractionOf(odd, packed), packed);
     EXPECT_EQ(product.schedule, bulk);
     for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
-      EXPECT_TRUE(TmaReaches(product.contraction, product.schedule, operand)) << ir::OperandName(operand);
+      EXPECT_TRUE(CheckTmaAddressable(product.contraction, product.schedule, operand)) << ir::OperandName(operand);
     }
     const auto program = BuildProgram(odd, packed, target);
     ASSERT_TRUE(program) << program.error().message;

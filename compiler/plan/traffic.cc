@@ -25,13 +25,13 @@ constexpr double kFillBytesPerClock = 49;
 constexpr double kSharedReadBytesPerClock = 128;
 
 // The ops of one role, each counted as often as it runs.
-class RoleWalk {
+class RoleTraffic {
  public:
-  RoleWalk(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
+  RoleTraffic(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
       : program_(program), target_(target), indices_(numbers, program) {}
 
   // What a CTA runs once, outside of the loop over output tiles.
-  Traffic Beside(const std::vector<Op>& body) {
+  Traffic OutsideWork(const std::vector<Op>& body) {
     Traffic sum;
     for (const Op& op : body) {
       if (op.kind != OpKind::kWork) sum += Count(op);
@@ -52,7 +52,7 @@ class RoleWalk {
         indices_.Set(op.result + 4, indices_.At(op.operands[ir::kWorkTileOperands]));
       }
       // Of ping-pong roles, one has each tile.
-      if (work.turn > 0) continue;
+      if (work.pingpong_index > 0) continue;
       sum += CountAll(op.body);
     }
     return sum;
@@ -132,7 +132,7 @@ class RoleWalk {
   Traffic CountLoop(const Op& op) {
     const Traffic body = CountAll(op.body);
     if (body == Traffic{}) return body;
-    return body * indices_.Turns(op);
+    return body * indices_.Iterations(op);
   }
 
   void NoteSlot(const Op& op) {
@@ -197,16 +197,16 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
   const ProblemNumbers numbers(problem, schedule);
   Traffic once, tile;
   for (const ir::Role& role : program.roles) {
-    RoleWalk walk(numbers, program, target);
-    once += walk.Beside(role.body);
-    tile += walk.OfOneTile(role.body);
+    RoleTraffic role_traffic(numbers, program, target);
+    once += role_traffic.OutsideWork(role.body);
+    tile += role_traffic.OfOneTile(role.body);
   }
   // Where clusters steal the units of others, the resident ones share all units.
   const WorkPlan work = PlanWork(numbers.contraction(), schedule);
-  const WorkShares shares = DivideWork(work, std::max(1, sm_count / work.ClusterSize()));
-  KernelTraffic traffic{.all = tile * work.Tiles(), .busiest = tile * shares.waves};
-  if (work.cuts_k) traffic.busiest = tile.Share(work.Units(), shares.resident);
-  traffic.all += once * (shares.resident * work.ClusterSize());
+  const WorkDivision division = DivideWork(work, std::max(1, sm_count / work.ClusterSize()));
+  KernelTraffic traffic{.all = tile * work.Tiles(), .busiest = tile * division.waves};
+  if (work.cuts_k) traffic.busiest = tile.Share(work.Units(), division.resident);
+  traffic.all += once * (division.resident * work.ClusterSize());
   traffic.busiest += once;
   return traffic;
 }

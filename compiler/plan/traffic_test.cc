@@ -22,15 +22,15 @@ KernelTraffic TrafficOf(std::string_view problem, std::string_view schedule, std
 // Rows of 126 pixels: 8 tiles in every mode. One block of 64 channels (128 bytes) at each of 3 x 3 taps; one MMA of a
 // tile is 4 instructions of 32 bytes of K, each of 32 clocks.
 constexpr const char* kConv = "conv n=1 h=8 w=126 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16";
-constexpr int64_t kTiles = 8, kTaps = 9, kFilterTile = 64 * 128, kProduct = 4;
+constexpr int64_t kTiles = 8, kTaps = 9, kFilterTile = 64 * 128, kMmas = 4;
 
 TEST(Traffic, Im2colLoadsTheTileForEveryTap) {
   const KernelTraffic traffic = TrafficOf(kConv, "tile=128x64x64 reuse=im2col", "sm_100a");
   Traffic tile;
   tile.bulk_bytes = kTaps * (128 * 128 + kFilterTile);
-  tile.mma_instructions = kTaps * kProduct;
-  tile.mma_shared_bytes = kTaps * kProduct * 32 * (128 + 64);
-  tile.mma_clocks = kTaps * kProduct * 32;
+  tile.mma_instructions = kTaps * kMmas;
+  tile.mma_shared_bytes = kTaps * kMmas * 32 * (128 + 64);
+  tile.mma_clocks = kTaps * kMmas * 32;
   EXPECT_EQ(traffic.busiest, tile);
   EXPECT_EQ(traffic.all, tile * kTiles);
 }
@@ -39,9 +39,9 @@ TEST(Traffic, RowOffsetLoadsATileAndItsHaloForEveryFilterRow) {
   const KernelTraffic traffic = TrafficOf(kConv, "tile=128x64x64 reuse=row_offset d_store=rows", "sm_100a");
   Traffic tile;
   tile.bulk_bytes = 3 * 136 * 128 + kTaps * kFilterTile;  // 128 positions and 2 more, in whole groups of 8
-  tile.mma_instructions = kTaps * kProduct;
-  tile.mma_shared_bytes = kTaps * kProduct * 32 * (128 + 64);
-  tile.mma_clocks = kTaps * kProduct * 32;
+  tile.mma_instructions = kTaps * kMmas;
+  tile.mma_shared_bytes = kTaps * kMmas * 32 * (128 + 64);
+  tile.mma_clocks = kTaps * kMmas * 32;
   EXPECT_EQ(traffic.all, tile * kTiles);
 }
 
@@ -49,12 +49,12 @@ TEST(Traffic, LaneShiftCopiesOnceForEveryFilterRow) {
   const KernelTraffic traffic = TrafficOf(kConv, "tile=128x64x64 reuse=lane_shift d_store=rows", "sm_100a");
   Traffic tile;
   tile.bulk_bytes = 3 * (128 * 128 + 2 * 4 * 128) + kTaps * kFilterTile;  // two shifts, four rows refreshed at each
-  tile.mma_instructions = kTaps * kProduct;
-  tile.mma_shared_bytes = kTaps * kProduct * 32 * 64;
+  tile.mma_instructions = kTaps * kMmas;
+  tile.mma_shared_bytes = kTaps * kMmas * 32 * 64;
   tile.tensor_copies = 3 * 4;
   tile.tensor_shifts = tile.tensor_refreshes = 3 * 2 * 4;
   tile.tensor_copy_bytes = 3 * 4 * 128 * 32 + 3 * 2 * 4 * 4 * 32;
-  tile.mma_clocks = kTaps * kProduct * 32;
+  tile.mma_clocks = kTaps * kMmas * 32;
   EXPECT_EQ(traffic.all, tile * kTiles);
 }
 
@@ -71,15 +71,15 @@ TEST(Traffic, AShiftCountsAsManyInstructionsAsItIsIssuedBy) {
   EXPECT_EQ(each.all.tensor_shifts, 4 * whole.all.tensor_shifts);
 }
 
-TEST(Traffic, DilationShiftsBesideIdleProducts) {
+TEST(Traffic, DilationShiftsBetweenIdleProducts) {
   const KernelTraffic traffic =
       TrafficOf("conv n=1 h=1 w=100 c=64 k=64 r=1 s=3 pad=0,2 dilation=1,2 x=bf16 w=bf16 y=bf16",
                 "tile=128x64x64 reuse=lane_shift d_store=rows", "sm_100a");
   EXPECT_EQ(traffic.all.tensor_copies, 4);
   EXPECT_EQ(traffic.all.tensor_shifts, 4 * 4);  // two lanes from column to column
   EXPECT_EQ(traffic.all.tensor_refreshes, 4 * 4);
-  EXPECT_EQ(traffic.all.idle_mmas, 2 * kProduct);
-  EXPECT_EQ(traffic.all.mma_instructions, (3 + 2) * kProduct);
+  EXPECT_EQ(traffic.all.idle_mmas, 2 * kMmas);
+  EXPECT_EQ(traffic.all.mma_instructions, (3 + 2) * kMmas);
 }
 
 // Two tiles; 147 taps and channels are three blocks. The filter is resident in shared memory, loaded once a CTA.
@@ -89,14 +89,14 @@ TEST(Traffic, GatherKeepsAKnownFilter) {
   const KernelTraffic spread = TrafficOf(kStem, kSchedule, "sm_100a");
   EXPECT_EQ(spread.all.thread_bytes, 2 * 3 * (128 * 128 + kFilterTile));
   EXPECT_EQ(spread.all.bulk_bytes, 0);
-  EXPECT_EQ(spread.all.mma_instructions, 2 * 3 * kProduct);
-  const KernelTraffic alone = TrafficOf(kStem, kSchedule, "sm_100a", 1);
-  EXPECT_EQ(alone.all.thread_bytes, 2 * 3 * 128 * 128 + 3 * kFilterTile);
-  EXPECT_EQ(alone.busiest, alone.all);
+  EXPECT_EQ(spread.all.mma_instructions, 2 * 3 * kMmas);
+  const KernelTraffic single = TrafficOf(kStem, kSchedule, "sm_100a", 1);
+  EXPECT_EQ(single.all.thread_bytes, 2 * 3 * 128 * 128 + 3 * kFilterTile);
+  EXPECT_EQ(single.busiest, single.all);
 }
 
 // B is loaded once a CTA, for any number of tiles; A for each tile.
-TEST(Traffic, WhatStaysComesOnce) {
+TEST(Traffic, AResidentOperandIsLoadedOnce) {
   constexpr int64_t kTileOfA = 128 * 128, kTileOfB = 64 * 128;  // bytes
   const auto brought = [](const char* problem, const char* schedule, int sm_count) {
     return TrafficOf(problem, schedule, "sm_90a", sm_count).all.bulk_bytes;

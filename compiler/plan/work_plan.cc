@@ -33,21 +33,21 @@ WorkPlan PlanWork(const Problem& problem, const Schedule& schedule) {
   return PlanWork(ContractionOf(problem, schedule), schedule);
 }
 
-WorkShares DivideWork(const WorkPlan& plan, int64_t most) {
+WorkDivision DivideWork(const WorkPlan& plan, int64_t most) {
   const int64_t units = plan.Units();
-  WorkShares shares{.clusters = units};
+  WorkDivision division{.clusters = units};
   if (plan.source == ir::WorkSource::kStatic) {
     // The workspace has counters for this many tiles that are cut.
     const int64_t counted = int64_t{ir::WorkspaceLayout::kMostTiles} / plan.ClusterSize();
-    shares.clusters = std::min({units * plan.slices, most, counted});
+    division.clusters = std::min({units * plan.slices, most, counted});
     if (plan.column_step > 1)
-      shares.clusters = std::max(plan.column_step, shares.clusters / plan.column_step * plan.column_step);
+      division.clusters = std::max(plan.column_step, division.clusters / plan.column_step * plan.column_step);
   }
-  shares.resident = std::min(shares.clusters, most);
-  shares.waves = base::CeilDiv(units, shares.resident);
-  shares.cut = plan.cuts_k ? units % shares.clusters : 0;
-  shares.partials = shares.cut * plan.ClusterSize() * plan.slices;
-  return shares;
+  division.resident = std::min(division.clusters, most);
+  division.waves = base::CeilDiv(units, division.resident);
+  division.cut = plan.cuts_k ? units % division.clusters : 0;
+  division.partials = division.cut * plan.ClusterSize() * plan.slices;
+  return division;
 }
 
 }  // namespace laneshift::compiler

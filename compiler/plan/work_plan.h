@@ -45,7 +45,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule);
 WorkPlan PlanWork(const Problem& problem, const Schedule& schedule);
 
 // The work as a grid divides it.
-struct WorkShares {
+struct WorkDivision {
   int64_t clusters = 1;  // of the grid
   int64_t resident = 1;  // of these, resident at one time
   int64_t waves = 1;     // whole units of the cluster that has most, cut ones counted as whole
@@ -53,6 +53,6 @@ struct WorkShares {
   int64_t partials = 0;  // accumulators that the workspace holds for these
 };
 // `most`: clusters that are resident at one time.
-WorkShares DivideWork(const WorkPlan& plan, int64_t most);
+WorkDivision DivideWork(const WorkPlan& plan, int64_t most);
 
 }  // namespace laneshift::compiler

@@ -11,7 +11,7 @@ namespace {
 WorkPlan WorkOf(const char* problem, const char* schedule) {
   return PlanWork(*ParseProblem(problem), ParseSchedule(schedule)->value);
 }
-WorkShares SharesOf(const char* problem, const char* schedule, int64_t most) {
+WorkDivision SharesOf(const char* problem, const char* schedule, int64_t most) {
   return DivideWork(WorkOf(problem, schedule), most);
 }
 
@@ -31,9 +31,9 @@ TEST(PlanWork, CountsTilesOfTheKernel) {
   EXPECT_EQ(WorkOf("conv n=2 h=20 w=10 c=128 k=64 r=1 s=1 groups=2", "reuse=im2col tile=128x32x64").Tiles(), 4 * 2);
   const char* conv = "conv n=1 h=8 w=126 c=64 k=64 r=3 s=3 pad=1";
   EXPECT_EQ(WorkOf(conv, "reuse=im2col tile=128x64x64").tile_rows, 8);
-  const WorkPlan lost = WorkOf(conv, "reuse=lane_shift shift=fused tile=128x64x64 d_store=rows");
-  EXPECT_EQ(lost.tile_m, 120) << "two of each 32 rows are stale";
-  EXPECT_EQ(lost.tile_rows, (8 * 128 + 119) / 120);
+  const WorkPlan stale = WorkOf(conv, "reuse=lane_shift shift=fused tile=128x64x64 d_store=rows");
+  EXPECT_EQ(stale.tile_m, 120) << "two of each 32 rows are stale";
+  EXPECT_EQ(stale.tile_rows, (8 * 128 + 119) / 120);
 }
 
 TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
@@ -48,7 +48,7 @@ TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
 TEST(DivideWork, CountsClusters) {
   EXPECT_EQ(SharesOf("gemm m=300 n=200 k=64", "tile=64x64 cluster=2x2", 100).clusters, 3 * 2);
   EXPECT_EQ(SharesOf("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2", 37).clusters, 37);
-  const WorkShares taken = SharesOf("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2 scheduler=clc", 37);
+  const WorkDivision taken = SharesOf("gemm m=4096 n=4096 k=64", "tile=64x64 cluster=2x2 scheduler=clc", 37);
   EXPECT_EQ(taken.clusters, 32 * 32);
   EXPECT_EQ(taken.resident, 37);
   EXPECT_EQ(taken.waves, (32 * 32 + 36) / 37);
@@ -61,12 +61,12 @@ TEST(DivideWork, CountsClusters) {
 
 // Only an incomplete wave is cut, and its partial accumulators are in the workspace.
 TEST(DivideWork, CutsTheLastWave) {
-  const WorkShares shares = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4", 16);
-  EXPECT_EQ(shares.clusters, 16);
-  EXPECT_EQ(shares.cut, 4);
-  EXPECT_EQ(shares.partials, 4 * 4);
+  const WorkDivision division = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4", 16);
+  EXPECT_EQ(division.clusters, 16);
+  EXPECT_EQ(division.cut, 4);
+  EXPECT_EQ(division.partials, 4 * 4);
   EXPECT_EQ(SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64", 16).partials, 0);
-  const WorkShares pairs = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4 cluster=2x1", 8);
+  const WorkDivision pairs = SharesOf("gemm m=640 n=128 k=1024", "tile=64x64x64 split_k=4 cluster=2x1", 8);
   EXPECT_EQ(pairs.cut, 2);
   EXPECT_EQ(pairs.partials, 2 * 2 * 4);
 }

@@ -17,10 +17,10 @@ TEST(PlacementProbe, WhoSharesAClusterIsInOneGpc) {
   EXPECT_TRUE(GpcSizes({}).empty());
   // SMs 0 to 3 are connected through 1 and 2; 8 and 9 are separate from these; 5 had no neighbour.
   const Placement pairs{2, {0, 1, 2, 3, 1, 2, 8, 9}};
-  const Placement alone{1, {5, 0}};
-  EXPECT_EQ(GpcSizes(std::vector{pairs, alone}), (std::vector<int>{4, 2, 1}));
+  const Placement single{1, {5, 0}};
+  EXPECT_EQ(GpcSizes(std::vector{pairs, single}), (std::vector<int>{4, 2, 1}));
   const Placement fours{4, {3, 8, 9, 0, 5, 6, 7, 4}};
-  EXPECT_EQ(GpcSizes(std::vector{pairs, fours, alone}), (std::vector<int>{6, 4}));
+  EXPECT_EQ(GpcSizes(std::vector{pairs, fours, single}), (std::vector<int>{6, 4}));
 }
 
 }  // namespace

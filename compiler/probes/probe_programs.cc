@@ -105,9 +105,9 @@ void AddDiscards(ir::Program& program, const target::Target& target) {
 }
 
 // The accumulator of a tile, panel by panel, to D.
-class SumsWriter {
+class AccumulatorWriter {
  public:
-  SumsWriter(Builder& b, const ir::Program& program)
+  AccumulatorWriter(Builder& b, const ir::Program& program)
       : b_(b), program_(program), panel_(std::gcd(program.tile_n, kWidestPanel)) {}
 
   // `read(column)` is the fragment of a panel's columns.
@@ -147,7 +147,7 @@ void MultiplyBlocks(Builder& b, const std::function<void(ValueId slot, ValueId a
 // wgmma: the warps that multiply hold the accumulators.
 void AddProductsInRegisters(ir::Program& program, const target::Target& target) {
   AddRole(program, Reader(target), [&](Builder& b) {
-    SumsWriter writer(b, program);
+    AccumulatorWriter writer(b, program);
     ForEachTile(b, program, [&](ValueId row, ValueId column, ValueId batch) {
       MultiplyBlocks(
           b,
@@ -168,11 +168,11 @@ void AddProductsInRegisters(ir::Program& program, const target::Target& target) 
 void AddProductsInTensorMemory(ir::Program& program, const target::Target& target) {
   program.channels.push_back(
       {.name = "acc", .space = ir::Space::kTensor, .stages = 1, .rows = program.tile_m, .columns = program.tile_n});
-  const int sums = static_cast<int>(program.channels.size()) - 1;
+  const int accumulators = static_cast<int>(program.channels.size()) - 1;
   const ir::Role issuer{.name = "mma", .kind = RoleKind::kMma, .first_warp = 1, .warps = 1, .elected = true};
   AddRole(program, issuer, [&](Builder& b) {
     ForEachTile(b, program, [&](ValueId, ValueId, ValueId) {
-      const ValueId accumulator = b.Put({}, {.channel = sums});
+      const ValueId accumulator = b.Put({}, {.channel = accumulators});
       MultiplyBlocks(
           b,
           [&](ValueId slot, ValueId accumulate) {
@@ -183,9 +183,9 @@ void AddProductsInTensorMemory(ir::Program& program, const target::Target& targe
     });
   });
   AddRole(program, Reader(target), [&](Builder& b) {
-    SumsWriter writer(b, program);
+    AccumulatorWriter writer(b, program);
     ForEachTile(b, program, [&](ValueId row, ValueId column, ValueId batch) {
-      const ValueId accumulator = b.Take({}, {.channel = sums});
+      const ValueId accumulator = b.Take({}, {.channel = accumulators});
       writer.Write(row, column, batch, [&](int first) {
         return b.AccRead({accumulator, b.Constant(first)}, {.columns = writer.panel(), .fragment = writer.fragment()});
       });

@@ -23,7 +23,7 @@ TEST_P(MachineProbe, ProbesBecomePtx) {
   }
 }
 
-TEST_P(MachineProbe, ProductsChangeTheirSlotsFromTurnToTurn) {
+TEST_P(MachineProbe, ProductsChangeTheirSlotsInEachIteration) {
   for (const int columns : {16, 32, 48, 64, 128, 256}) {
     const auto program = BuildProductProbe({.columns = columns}, target());
     ASSERT_TRUE(program.has_value()) << columns << ": " << program.error().message;

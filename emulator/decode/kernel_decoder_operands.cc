@@ -357,8 +357,8 @@ Status KernelDecoder::ReadOperands(Frame& frame, const StatementSyntax& statemen
   for (const OperandForm& form : forms) {
     const bool vector_here = next < given.size() && given[next].kind == OperandKind::kVector;
     // An optional operand in the middle is absent if the operands after it need what is left.
-    const auto behind = std::span(forms).subspan(static_cast<size_t>(&form - forms.data()) + 1);
-    const auto needed = std::count_if(behind.begin(), behind.end(), [](const OperandForm& f) { return !f.optional; });
+    const auto rest = std::span(forms).subspan(static_cast<size_t>(&form - forms.data()) + 1);
+    const auto needed = std::count_if(rest.begin(), rest.end(), [](const OperandForm& f) { return !f.optional; });
     const bool skip = next == given.size() || (form.kind == Kind::kVector && form.optional && !vector_here) ||
                       (form.optional && given.size() - next <= static_cast<size_t>(needed));
     if (skip) {

@@ -141,7 +141,7 @@ CuResult DriverState::RunHeld() {
   TensorMapEdits map_edits;
   machine.map_edits = &map_edits;
   machine.policies = options.policies;
-  machine.grants_cancellation = options.cancellation == Cancellation::kGrant;
+  machine.accepts_cancellation = options.cancellation == Cancellation::kAccept;
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
   std::optional<GlobalOrder> order;

@@ -20,7 +20,7 @@ namespace laneshift::emulator {
 enum class Profile : uint8_t { kB200, kH200 };
 enum class HazardChecks : uint8_t { kOff, kOn };
 // clusterlaunchcontrol.try_cancel: a quarter of the clusters start and may cancel the others, or all start.
-enum class Cancellation : uint8_t { kGrant, kRefuse };
+enum class Cancellation : uint8_t { kAccept, kRefuse };
 
 // What a kernel's fault does. Of a GPU it is seen by the next call that waits, and by every one after that.
 enum class FaultReturn : uint8_t {
@@ -40,7 +40,7 @@ struct Options {
   Limits limits;  // of what launches may take of the host: limits.def
   FaultReturn faults = FaultReturn::kSticky;
   Policies policies;  // answers where the manual is silent: units/policies.def
-  Cancellation cancellation = Cancellation::kGrant;
+  Cancellation cancellation = Cancellation::kAccept;
   uint64_t memory_bytes = uint64_t{64} << 30;  // of the emulated device; host pages are taken when touched
   // Called with one line, without its end, for what the driver API has no words for: why a module was refused, hazards,
   // faults, functions that are not provided. May be null.

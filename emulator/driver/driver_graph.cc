@@ -11,7 +11,7 @@ namespace laneshift::emulator {
 
 namespace {
 
-bool RunsBeside(const GraphNode& node, const GraphNode* before) {
+bool RunsConcurrently(const GraphNode& node, const GraphNode* before) {
   return std::any_of(node.after.begin(), node.after.end(),
                      [&](const GraphEdge& edge) { return edge.programmatic && edge.node == before; });
 }
@@ -31,9 +31,9 @@ std::vector<const GraphNode*> InOrder(const Graph& graph) {
   while (!ready.empty()) {
     auto next = ready.begin();
     if (!order.empty()) {
-      const auto beside = std::find_if(ready.begin(), ready.end(),
-                                       [&](const GraphNode* node) { return RunsBeside(*node, order.back()); });
-      if (beside != ready.end()) next = beside;
+      const auto concurrent = std::find_if(
+          ready.begin(), ready.end(), [&](const GraphNode* node) { return RunsConcurrently(*node, order.back()); });
+      if (concurrent != ready.end()) next = concurrent;
     }
     order.push_back(*next);
     ready.erase(next);
@@ -56,9 +56,9 @@ std::vector<Action> ActionsOf(const std::vector<const GraphNode*>& order) {
       return !edge.programmatic &&
              std::find(order.begin() + static_cast<std::ptrdiff_t>(batch), batch_end, edge.node) != batch_end;
     };
-    const bool beside =
-        i != 0 && RunsBeside(node, order[i - 1]) && std::none_of(node.after.begin(), node.after.end(), waits_for_batch);
-    if (beside) {
+    const bool concurrent = i != 0 && RunsConcurrently(node, order[i - 1]) &&
+                            std::none_of(node.after.begin(), node.after.end(), waits_for_batch);
+    if (concurrent) {
       std::get<KernelRun>(actions.back()).may_overlap = true;
     } else {
       batch = i;
@@ -278,11 +278,11 @@ CuResult GraphAddDependencies(CuGraph graph, const CuGraphNode* from, const CuGr
   Graph* known = FindGraph(state, graph);
   if (known == nullptr) return kCuErrorInvalidValue;
   for (size_t i = 0; i < count; ++i) {
-    GraphNode *before = FindNode(*known, from[i]), *behind = FindNode(*known, to[i]);
-    if (before == nullptr || behind == nullptr || before == behind) return kCuErrorInvalidValue;
+    GraphNode *before = FindNode(*known, from[i]), *following = FindNode(*known, to[i]);
+    if (before == nullptr || following == nullptr || before == following) return kCuErrorInvalidValue;
     GraphEdge edge{before};
-    if (!ReadEdge(edges == nullptr ? nullptr : &edges[i], *before, *behind, edge)) return kCuErrorInvalidValue;
-    behind->after.push_back(edge);
+    if (!ReadEdge(edges == nullptr ? nullptr : &edges[i], *before, *following, edge)) return kCuErrorInvalidValue;
+    following->after.push_back(edge);
   }
   return kCuSuccess;
 }

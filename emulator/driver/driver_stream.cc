@@ -26,10 +26,10 @@ CuResult DriverState::Submit(CuStream handle, driver::CuGraphNodeType type, Acti
   Graph& graph = *stream->capture;
   auto node = std::make_unique<GraphNode>(GraphNode{type, std::move(action), {}});
   auto* const kernel = std::get_if<KernelRun>(&node->action);
-  const bool beside = kernel != nullptr && std::exchange(kernel->may_overlap, false);
+  const bool overlaps = kernel != nullptr && std::exchange(kernel->may_overlap, false);
   if (!graph.nodes.empty()) {
     GraphNode* const before = graph.nodes.back().get();
-    node->after.push_back({before, beside && std::holds_alternative<KernelRun>(before->action)});
+    node->after.push_back({before, overlaps && std::holds_alternative<KernelRun>(before->action)});
   }
   graph.last = reinterpret_cast<driver::CuGraphNode>(node.get());
   graph.nodes.push_back(std::move(node));

@@ -28,7 +28,7 @@ std::string PartingText(const char* body) {
 #define LS_OUT(who) "@" who " cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;\n"
 
 const Parting kPartings[] = {
-    {"LeftBehindAtAWait",
+    {"LeftAtAWait",
      "@%p1 bra W;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [tile];\n@%p3 mbarrier.arrive.shared.b64 %rd5, "
      "[full];\nbra J;\n"
      "W: mbarrier.try_wait.parity.shared.b64 %p4, [full], 0; @!%p4 bra W;\nJ:\n",

@@ -7,9 +7,9 @@ namespace laneshift::emulator {
 namespace {
 
 // Every CTA index is processed once, whether clusters are cancelled or all of them start.
-TEST(LaunchControl, GrantsAndRefuses) {
+TEST(LaunchControl, AcceptsAndRefuses) {
   const std::string text = ReadTestFile("rows/launch_control.ptx");
-  for (const Cancellation cancellation : {Cancellation::kGrant, Cancellation::kRefuse}) {
+  for (const Cancellation cancellation : {Cancellation::kAccept, Cancellation::kRefuse}) {
     for (const int threads : {1, 4}) {
       Options options;
       options.cancellation = cancellation;
@@ -23,7 +23,7 @@ TEST(LaunchControl, GrantsAndRefuses) {
       const Report report = TakeReport();
       EXPECT_TRUE(report.Clean()) << report.Print();
       // Ten chains of a quarter of the grid, rounded up: the other 27 clusters are cancelled.
-      EXPECT_EQ(report.counters.cancelled_clusters, cancellation == Cancellation::kGrant ? 27u : 0u);
+      EXPECT_EQ(report.counters.cancelled_clusters, cancellation == Cancellation::kAccept ? 27u : 0u);
       const auto got = device.Download<uint32_t>(out, 37);
       for (uint32_t i = 0; i < 37; ++i) EXPECT_EQ(got[i], i + 7);
     }

@@ -75,8 +75,8 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
   const Epoch now = by.knowledge->Now(by.lane);
   for (Reader& reader : readers_[word.read_clock]) {
     if (reader.moment.agent != now.agent) continue;
-    const bool alone = reader.moment.lane == now.lane || by.knowledge->Knows(by.lane, reader.moment);
-    reader.moment.lane = alone ? now.lane : kAllLanes;
+    const bool single_lane = reader.moment.lane == now.lane || by.knowledge->Knows(by.lane, reader.moment);
+    reader.moment.lane = single_lane ? now.lane : kAllLanes;
     reader.moment.clock = now.clock;
     reader.line = by.line;
     reader.lane = by.lane;
@@ -287,7 +287,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
   uint64_t fresh = word.mask;
   for (Segment& segment : segments) {
     const uint64_t common = segment.mask & word.mask;
-    if (common == 0 || (write && segment.LiesBeside(*record))) continue;
+    if (common == 0 || (write && segment.IsAdjacent(*record))) continue;
     segment.mask &= ~common;
     if (write) continue;
     fresh &= ~common;

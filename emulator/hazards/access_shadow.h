@@ -228,7 +228,7 @@ class SharedShadow {
 
     bool Alike(const Segment& other) const;
     // Whether a write by `record` is adjacent to the one that is recorded here: single words have neighbours.
-    bool LiesBeside(const OpRecord& record) const { return write && !record.Touches({write->begin, write->end}); }
+    bool IsAdjacent(const OpRecord& record) const { return write && !record.Touches({write->begin, write->end}); }
     void AddRead(const RecordRef& record);
   };
   struct Block {

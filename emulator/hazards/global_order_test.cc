@@ -97,7 +97,7 @@ const Exchange kExchanges[] = {
      "st.global.b32 [%rd1], %r1; fence.proxy.async.global; bar.sync 0;\n@%p1 st.release.gpu.global.b32 [%rd2], 1;\n",
      LS_SPIN_ONE("ld.acquire.gpu.global.b32") "bar.sync 0;\n" LS_BULK_GET},
     // Fences for other memory, however many, do not displace that one.
-    {"BulkLoadBehindManyFences",
+    {"BulkLoadAfterManyFences",
      "st.global.b32 [%rd1], %r1; fence.proxy.async.global; bar.sync 0;\nmov.u32 %r9, 0;\n"
      "F: fence.proxy.async.shared::cta; add.u32 %r9, %r9, 1; setp.lt.u32 %p6, %r9, 40; @%p6 bra F;\n"
      "@%p1 st.release.gpu.global.b32 [%rd2], 1;\n",

@@ -50,7 +50,7 @@ const Twin kTwins[] = {
      "which read global address"},
     {"NothingAtAll", "L: bra L;\n", "bra L;\nL:", "repeats lines"},
     // The warp that would set the flag waits for a barrier that never completes: both are in the report.
-    {"BehindAWait",
+    {"AfterAWait",
      "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 st.shared.b32 [flag], 0; bar.sync "
      "0;\n" LS_NOT_WARP_0
      "@%p1 bra W;\nL: ld.volatile.shared.b32 %r5, [flag]; setp.eq.u32 %p2, %r5, 0; @%p2 bra L;\nbra E;\n"

@@ -20,7 +20,7 @@ bool IsLaneAccess(uint8_t kind) {
 }
 
 // Whether one thread's tcgen05 queue itself orders `op` after the operation of which `first` remains.
-bool QueuedBehind(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
+bool QueuedAfter(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
   if (first.issuer != op.warp || first.lane != op.lane || first.cta_group != op.cta_group) return false;
   const auto kind = static_cast<AsyncKind>(first.kind);
   if (order == QueueOrder::kInOrder && IsTensorQueue(op.kind) && IsTensorQueue(kind) &&
@@ -262,7 +262,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
   // What is missing to order the earlier operation before this one.
   const auto lack_of = [&](const RecordRef& earlier, uint64_t when) {
     const bool own_lanes = earlier->issuer == op.warp && IsLaneAccess(earlier->kind);
-    if (own_lanes || QueuedBehind(*earlier, op, machine().policies.queue_order)) return Lack::kNothing;
+    if (own_lanes || QueuedAfter(*earlier, op, machine().policies.queue_order)) return Lack::kNothing;
     if (!earlier->KnownTo(op.warp->knowledge, LaneOf(op))) return Lack::kOrder;
     // What a thread has waited for itself precedes its queue without fences.
     if (IsTensorQueue(op.kind) && IsTensorQueue(static_cast<AsyncKind>(earlier->kind))) return Lack::kNothing;
@@ -288,7 +288,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
     return true;
   };
   // What came before an operation that is still under way and precedes this one precedes this one too.
-  const auto behind_pending = [&](int column, int group) {
+  const auto after_pending = [&](int column, int group) {
     return std::any_of(op.after.begin(), op.after.end(), [&](const OpHandle& before) {
       return std::any_of(before->tensor.begin(), before->tensor.end(), [&](const AsyncOp::TensorUse& held) {
         return held.cta == use.cta && column >= held.range.column && column < held.range.column + held.range.columns &&
@@ -304,7 +304,7 @@ void Cluster::CheckTensorOrder(const AsyncOp& op, const AsyncOp::TensorUse& use)
     const RecordRef& last = read_last ? cell.read : cell.write;
     if (last && lack_of(last, read_last ? cell.read_at : cell.written_at) != Lack::kNothing) {
       int column = begin;
-      while (column < end && behind_pending(column, group)) ++column;
+      while (column < end && after_pending(column, group)) ++column;
       if (column == end) return true;
       if (cell.write && reported(cell.write, cell.written_at, column)) return false;
       if (use.write && cell.read && reported(cell.read, cell.read_at, column)) return false;

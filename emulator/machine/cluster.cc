@@ -147,7 +147,7 @@ void Cluster::NotePolicies(PolicySet used) {
 }
 
 std::optional<std::array<uint32_t, 3>> Cluster::CancelOne() {
-  if (!cancel_ || !machine().grants_cancellation) return std::nullopt;
+  if (!cancel_ || !machine().accepts_cancellation) return std::nullopt;
   auto first = cancel_();
   counters_.cancelled_clusters += first.has_value();
   return first;

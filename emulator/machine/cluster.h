@@ -52,7 +52,7 @@ struct EmulatedMachine {
   bool has_tensor_memory = false;
   TensorMapEdits* map_edits = nullptr;
   Policies policies;
-  bool grants_cancellation = true;  // clusterlaunchcontrol.try_cancel
+  bool accepts_cancellation = true;  // clusterlaunchcontrol.try_cancel
 };
 
 struct GridShape {

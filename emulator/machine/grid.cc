@@ -14,7 +14,7 @@ namespace laneshift::emulator {
 namespace {
 
 // Whether the kernel requests the cancellation of clusters (CLC work stealing), and may succeed.
-bool Cancels(const Launch& launch) { return launch.machine->grants_cancellation && launch.kernel->cancels_clusters; }
+bool Cancels(const Launch& launch) { return launch.machine->accepts_cancellation && launch.kernel->cancels_clusters; }
 
 // The clusters of grids: not yet started ones first, of the last grid that may begin, then those that spin on something
 // other clusters must provide, or that wait for the grids before theirs.
@@ -37,13 +37,13 @@ class Queue {
   }
 
   // A cluster that some host thread runs next, and how.
-  struct Turn {
+  struct TimeSlice {
     std::unique_ptr<Cluster> cluster;  // nullptr: no work is left
     size_t grid = 0;
     Cluster::Effort effort = Cluster::Effort::kUsual;
     uint64_t begun_at = 0;  // news_
   };
-  Turn Take(std::span<HostThread* const> hosts) {
+  TimeSlice Take(std::span<HostThread* const> hosts) {
     std::unique_lock lock(mutex_);
     // A stuck cluster is worth a run only when a running one may have changed something.
     changed_.wait(lock, [this] {
@@ -66,30 +66,30 @@ class Queue {
     auto effort = Cluster::Effort::kUsual;
     if (AllStuck()) {
       next = std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& w) { return w.tried_at != news_; });
-      if (next == waiting_.end()) return ReportLivelock(), Turn{};
+      if (next == waiting_.end()) return ReportLivelock(), TimeSlice{};
       effort = Cluster::Effort::kLastResort;
     }
-    Turn turn{std::move(next->cluster), next->grid, effort, news_};
+    TimeSlice slice{std::move(next->cluster), next->grid, effort, news_};
     waiting_.erase(next);
     ++running_;
-    return turn;
+    return slice;
   }
 
   // The cluster has something to wait for.
-  void Return(Turn turn, bool stuck) {
+  void Return(TimeSlice slice, bool stuck) {
     const std::lock_guard lock(mutex_);
     --running_;
     if (!stuck) ++news_;
-    const bool last_resort = turn.effort == Cluster::Effort::kLastResort;
-    if (turn.cluster->MayBeFollowed()) NoteFollowed(grids_[turn.grid], turn.cluster->linear_index());
-    waiting_.push_back({std::move(turn.cluster), turn.grid, stuck ? turn.begun_at : kNever,
-                        stuck && last_resort ? turn.begun_at : kNever});
+    const bool last_resort = slice.effort == Cluster::Effort::kLastResort;
+    if (slice.cluster->MayBeFollowed()) NoteFollowed(grids_[slice.grid], slice.cluster->linear_index());
+    waiting_.push_back({std::move(slice.cluster), slice.grid, stuck ? slice.begun_at : kNever,
+                        stuck && last_resort ? slice.begun_at : kNever});
     changed_.notify_all();
   }
 
-  void Finish(Turn& turn) {
-    Cluster& cluster = *turn.cluster;
-    Grid& grid = grids_[turn.grid];
+  void Finish(TimeSlice& slice) {
+    Cluster& cluster = *slice.cluster;
+    Grid& grid = grids_[slice.grid];
     Counters counters = cluster.counters();
     const std::lock_guard lock(mutex_);
     for (const auto& cta : cluster.ctas()) {
@@ -243,15 +243,15 @@ class Queue {
 
 void RunClusters(Queue& queue, std::span<HostThread* const> hosts) {
   while (true) {
-    Queue::Turn turn = queue.Take(hosts);
-    if (turn.cluster == nullptr) return;
-    HostThread& host = *hosts[turn.grid];
-    const Cluster::Result result = turn.cluster->Run(host, turn.effort);
+    Queue::TimeSlice slice = queue.Take(hosts);
+    if (slice.cluster == nullptr) return;
+    HostThread& host = *hosts[slice.grid];
+    const Cluster::Result result = slice.cluster->Run(host, slice.effort);
     if (result == Cluster::Result::kYield || result == Cluster::Result::kStuck) {
-      queue.Return(std::move(turn), result == Cluster::Result::kStuck);
+      queue.Return(std::move(slice), result == Cluster::Result::kStuck);
     } else {
-      queue.Finish(turn);
-      turn.cluster->Leave(host);
+      queue.Finish(slice);
+      slice.cluster->Leave(host);
     }
   }
 }

@@ -68,21 +68,21 @@ RunOutcome Launched(uint64_t seed, int host_threads) {
 
 TEST(HostThreads, ChangeNothing) {
   for (const uint64_t seed : {1, 2, 3}) {
-    const RunOutcome alone = Launched(seed, 1);
-    EXPECT_NE(alone.hazards, "");
+    const RunOutcome serial = Launched(seed, 1);
+    EXPECT_NE(serial.hazards, "");
     for (const int host_threads : {1, 2, 4}) {
       const RunOutcome again = Launched(seed, host_threads);
-      EXPECT_EQ(again.words, alone.words) << "seed " << seed << ", host threads " << host_threads;
-      EXPECT_EQ(again.hazards, alone.hazards) << "seed " << seed << ", host threads " << host_threads;
-      EXPECT_EQ(again.instructions, alone.instructions) << "seed " << seed << ", host threads " << host_threads;
+      EXPECT_EQ(again.words, serial.words) << "seed " << seed << ", host threads " << host_threads;
+      EXPECT_EQ(again.hazards, serial.hazards) << "seed " << seed << ", host threads " << host_threads;
+      EXPECT_EQ(again.instructions, serial.instructions) << "seed " << seed << ", host threads " << host_threads;
     }
   }
 }
 
 TEST(HostThreads, ThatCannotBeStartedAreDoneWithout) {
-  const RunOutcome alone = Launched(1, 1);
+  const RunOutcome serial = Launched(1, 1);
   const base::ThreadFamine famine;
-  EXPECT_EQ(Launched(1, 4), alone);
+  EXPECT_EQ(Launched(1, 4), serial);
 }
 
 // A kernel that stores to shared memory and Tensor Memory, and one that reads there what nobody has written.

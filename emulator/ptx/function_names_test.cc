@@ -35,7 +35,7 @@ TEST(FunctionNames, OfANamedBlock) {
   EXPECT_TRUE(Has(fault, "k (second) line 13, CTA")) << fault;
 }
 
-TEST(FunctionNames, NoneBehindTheBlockOrOfACompilersLabel) {
+TEST(FunctionNames, NoneAfterTheBlockOrOfACompilersLabel) {
   const std::string fault = FaultOf(
       ".visible .entry k(.param .u64 out) {\n.reg .b32 %r<4>;\n{\nfirst:\nmov.b32 %r1, 0;\n}\n"
       "$L__BB0_1:\nld.global.b32 %r1, [4096];\nret;\n}\n");

@@ -50,12 +50,12 @@ void Compare(const Operand& operand, std::mt19937& random) {
         greatest(rows.size());
     loads->rows(from, rows.data(), nullptr, nullptr);
     loads->columns(from, pitch, columns.data(), nullptr);
-    const std::vector<float> rows_alone = std::exchange(rows, std::vector<float>(rows.size(), -1));
-    const std::vector<float> columns_alone = columns;
+    const std::vector<float> separate_rows = std::exchange(rows, std::vector<float>(rows.size(), -1));
+    const std::vector<float> separate_columns = columns;
     const int most = loads->rows(from, rows.data(), row_exponents.data(), greatest.data());
     EXPECT_EQ(loads->columns(from, pitch, columns.data(), column_exponents.data()), most);
-    EXPECT_EQ(std::memcmp(rows.data(), rows_alone.data(), rows.size() * sizeof(float)), 0);
-    EXPECT_EQ(std::memcmp(columns.data(), columns_alone.data(), columns.size() * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(rows.data(), separate_rows.data(), rows.size() * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(columns.data(), separate_columns.data(), columns.size() * sizeof(float)), 0);
     int all = kZero;
     for (int row = 0; row < operand.rows; ++row) {
       UnpackElements(operand.type, Packing::kPlain, packed.data() + static_cast<size_t>(row) * row_bytes, operand.k,

@@ -50,7 +50,7 @@ std::string_view ArithmeticName(Arithmetic arithmetic);
 Result<Arithmetic> ParseArithmetic(std::string_view text);
 
 // Whether the emulator grants work stealing between clusters (cluster launch control).
-enum class Takeover : uint8_t { kGranted, kRefused };
+enum class ClusterCancel : uint8_t { kAccept, kRefuse };
 
 enum class Assembler : uint8_t {
   kAuto,    // ptxas if it is found, otherwise the driver
@@ -114,7 +114,7 @@ struct EngineOptions {
   // Of the emulator; without effect on a GPU.
   AsyncOrder async_order{};
   Arithmetic arithmetic = Arithmetic::kHardware;
-  Takeover takeover = Takeover::kGranted;
+  ClusterCancel cluster_cancel = ClusterCancel::kAccept;
   int emulator_threads = 0;          // 0: all cores
   int emulator_multiprocessors = 0;  // of the emulated device; 0: as many as the chip has
   // "NAME=ANSWER": the emulator's behaviour where the manual is silent (docs/emulator.md has the names and answers).

@@ -52,12 +52,12 @@ struct FunctionCall {
   std::string digest;  // of the source, of what it includes and of how it is compiled: 32 hex digits
   std::vector<FunctionParameter> parameters{};
   std::vector<double> numbers{};  // of the parameters that are numbers, in order
-  bool joins_pairs = false;       // its value is a laneshift::Pair: it is the problem's gated step
+  bool is_gated = false;          // its value is a laneshift::Pair: it is the problem's gated step
   FunctionLength length{};        // known after compilation, for the timing model; not part of the problem
 
   friend bool operator==(const FunctionCall& a, const FunctionCall& b) {
     return a.name == b.name && a.digest == b.digest && a.parameters == b.parameters && a.numbers == b.numbers &&
-           a.joins_pairs == b.joins_pairs;
+           a.is_gated == b.is_gated;
   }
 };
 

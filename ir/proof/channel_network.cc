@@ -82,7 +82,7 @@ Result<bool> ChannelNetwork::Step(size_t index) {
   }
   process.known[index] = static_cast<uint32_t>(++process.next);
   if (event.op == OpKind::kBarrierWait) return true;
-  if (event.op == OpKind::kKept) {
+  if (event.op == OpKind::kResidentSlot) {
     if (Phases(process.known, BarrierAt(process.cta, event, Side::kFull)) > 0) return true;
     return Broken(index, event, "reads a slot that it has not waited for");
   }
@@ -127,17 +127,18 @@ void ChannelNetwork::SignalsOf(const Process& process, const ChannelEvent& event
 const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const ChannelEvent& event) const {
   static const std::vector<int> kNone;
   if (event.op == OpKind::kBarrierExpect || event.side == Side::kEmpty) return kNone;
-  if (event.op == OpKind::kBarrierArrive) return ranks_.OfArrival(process.cta, Reach::kOwn);
+  if (event.op == OpKind::kBarrierArrive) return ranks_.OfArrival(process.cta, MulticastScope::kOwn);
   if (event.op == OpKind::kMmaCommit) return ranks_.OfCommit(process.cta, event.to);
   if (event.op != OpKind::kWorkRequest) return ranks_.OfCopy(process.cta, event.to);
   // One request for the whole cluster.
-  return process.cta == 0 ? ranks_.OfArrival(0, Reach::kAll) : kNone;
+  return process.cta == 0 ? ranks_.OfArrival(0, MulticastScope::kAll) : kNone;
 }
 
 // The CTAs whose slots the process has read: MMAs of a pair read those of both.
 const std::vector<int>& ChannelNetwork::ReadCtas(const Process& process, const ChannelEvent& event) const {
   const bool shared = ChannelOf(event.channel).space == Space::kShared;
-  return shared ? ranks_.OfCommit(process.cta, Reach::kOwn) : ranks_.OfArrival(process.cta, Reach::kOwn);
+  return shared ? ranks_.OfCommit(process.cta, MulticastScope::kOwn)
+                : ranks_.OfArrival(process.cta, MulticastScope::kOwn);
 }
 
 Status ChannelNetwork::StepSignals(size_t index, const ChannelEvent& event) {
@@ -173,16 +174,16 @@ Status ChannelNetwork::CheckFill(size_t index, const ChannelEvent& event) {
       return Broken(index, event, Cat("fills a slot that ", ProcessText(release.process), " may not have released"));
     }
   }
-  const bool stays = ChannelOf(event.channel).stays != 0;
-  if (lap == 0 || (!stays && Phases(process.known, BarrierAt(process.cta, event, Side::kEmpty)) >= unsigned(lap)))
+  const bool resident = ChannelOf(event.channel).resident != 0;
+  if (lap == 0 || (!resident && Phases(process.known, BarrierAt(process.cta, event, Side::kEmpty)) >= unsigned(lap)))
     return Ok();
   return Broken(index, event,
-                stays ? "fills a resident slot for the second time" : "fills a slot that may not be free");
+                resident ? "fills a resident slot for the second time" : "fills a slot that may not be free");
 }
 
 Status ChannelNetwork::CheckRelease(size_t index, const ChannelEvent& event) {
   const Process& process = processes_[index];
-  if (ChannelOf(event.channel).own != 0) return Ok();
+  if (ChannelOf(event.channel).is_private != 0) return Ok();
   const int lap = LapOf(event);
   const size_t full = BarrierAt(FullCta(event.channel, process.cta), event, Side::kFull);
   if (Phases(process.known, full) <= static_cast<uint32_t>(lap))

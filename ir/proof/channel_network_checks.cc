@@ -27,14 +27,14 @@ Status ChannelNetwork::CheckEnd() const {
   for (size_t i = 0; i < barriers_.size(); ++i) {
     const Barrier& barrier = barriers_[i];
     const Channel& channel = ChannelOf(barrier.channel);
-    if (channel.space == Space::kTurns) continue;
+    if (channel.space == Space::kOrder) continue;
     if (barrier.arrived != 0 || barrier.announced != 0 || barrier.came != 0) {
       return MakeError(ErrorCode::kInternal, Cat("at the end ", BarrierText(barrier), " has begun phase ",
                                                  barrier.phases.size(), " with ", CountText(barrier)));
     }
     // Of a pair, the leader's empty barriers of accumulators are those of both CTAs.
     const bool own_empty = channel.space != Space::kTensor || LeaderOf(program_, barrier.cta) == barrier.cta;
-    if (barrier.side == Side::kFull || channel.stays != 0 || channel.own != 0 || !own_empty) continue;
+    if (barrier.side == Side::kFull || channel.resident != 0 || channel.is_private != 0 || !own_empty) continue;
     const ChannelEvent slot{.channel = barrier.channel, .slot = barrier.stage};
     const Barrier& full = barriers_[BarrierAt(FullCta(barrier.channel, barrier.cta), slot, Side::kFull)];
     if (full.phases.size() == barrier.phases.size()) continue;
@@ -48,14 +48,14 @@ Status ChannelNetwork::CheckEnd() const {
 
 // Of ping-pong roles, the last one has reached the end of the ring.
 Status ChannelNetwork::CheckTaken() const {
-  const bool turns = std::any_of(program_.channels.begin(), program_.channels.end(),
-                                 [](const Channel& channel) { return channel.space == Space::kTurns; });
+  const bool pingpong = std::any_of(program_.channels.begin(), program_.channels.end(),
+                                    [](const Channel& channel) { return channel.space == Space::kOrder; });
   for (size_t channel = 0; channel < program_.channels.size(); ++channel) {
-    if (ChannelOf(static_cast<int>(channel)).space == Space::kTurns) continue;
+    if (ChannelOf(static_cast<int>(channel)).space == Space::kOrder) continue;
     for (const Process& process : processes_) {
       int64_t taken = TraceOf(process).taken[channel];
       if (taken < 0) continue;
-      for (const RoleTrace& trace : traces_) taken = std::max(taken, turns ? trace.taken[channel] : 0);
+      for (const RoleTrace& trace : traces_) taken = std::max(taken, pingpong ? trace.taken[channel] : 0);
       int64_t filled = 0;
       for (const Barrier& barrier : barriers_) {
         const bool counts = barrier.cta == FullCta(static_cast<int>(channel), process.cta) &&

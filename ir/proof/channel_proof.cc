@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostColumns = 32;  // of a filter whose row a kernel unrolls
 
-bool IsRing(const Channel& channel) { return channel.stays == 0; }
+bool IsRing(const Channel& channel) { return channel.resident == 0; }
 
 // What an iteration depends on is fewer iterations back (channel_proof.h).
 int Span(const Program& program) {
@@ -20,9 +20,9 @@ int Span(const Program& program) {
   return span;
 }
 
-bool TakesTurns(const Program& program) {
+bool IsPingpong(const Program& program) {
   return std::any_of(program.channels.begin(), program.channels.end(),
-                     [](const Channel& channel) { return channel.space == Space::kTurns; });
+                     [](const Channel& channel) { return channel.space == Space::kOrder; });
 }
 
 // Whether a loop processes several blocks of K per iteration, so that a tile may end with a remainder.
@@ -58,7 +58,8 @@ bool Overfills(const std::vector<RoleTrace>& traces) {
 
 Result<Trips> LeastOf(const Program& program, const std::vector<Role>& skeletons) {
   int most_blocks = 1;
-  for (const Channel& channel : program.channels) most_blocks = std::max(most_blocks, channel.stays * channel.stages);
+  for (const Channel& channel : program.channels)
+    most_blocks = std::max(most_blocks, channel.resident * channel.stages);
   for (int blocks = 1; blocks <= most_blocks; ++blocks) {
     for (int columns = 1; columns <= kMostColumns; ++columns) {
       const Trips trips{.blocks = blocks, .columns = columns};
@@ -91,14 +92,14 @@ std::vector<Trips> TripsOfProof(const Program& program, const Trips& least) {
   }
   // With resident slots, a tile has no more blocks than there are slots: all counts.
   for (const Channel& channel : program.channels) {
-    for (int blocks = 1; channel.stays != 0 && blocks * least.columns <= channel.stages; ++blocks)
+    for (int blocks = 1; channel.resident != 0 && blocks * least.columns <= channel.stages; ++blocks)
       counts.insert(blocks);
   }
   std::vector<Trips> all = {{.tiles = 1, .blocks = least.blocks, .columns = least.columns}};
   for (const int blocks : counts) {
     const int tiles = 1 + (span + blocks - 1) / blocks;
     all.push_back({.tiles = tiles, .blocks = blocks, .columns = least.columns});
-    if (TakesTurns(program)) all.push_back({.tiles = tiles + 1, .blocks = blocks, .columns = least.columns});
+    if (IsPingpong(program)) all.push_back({.tiles = tiles + 1, .blocks = blocks, .columns = least.columns});
   }
   if (program.FindParam(Binding::kTapsR) != nullptr)
     all.push_back({.tiles = 2, .blocks = 2, .rows = 2, .columns = std::max(2, least.columns)});

@@ -97,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(All, MistakeTest, testing::ValuesIn(kMistakes),
 // Two rings that are sent in another order than they are taken, with a stage too few to make up for it.
 constexpr std::string_view kSwapped =
     R"(program gemm target=sm_90a stage=lowered threads=256 tile=64x64x64 operands=bf16 {
-  channel p turns stages=PSTAGES arrivals=1/4
-  channel q turns stages=1 arrivals=1/4
+  channel p order stages=PSTAGES arrivals=1/4
+  channel q order stages=1 arrivals=1/4
   role first kind=load warps=0+1 elected {
     work %0, %1, %2 = %3, %3, %3 raster=8 {
       %4 = cursor p
@@ -142,18 +142,19 @@ TEST(ChannelProof, SendsInAnotherOrderThanTakesNeedStages) {
     const Status proof = ProveChannels(*program);
     ASSERT_EQ(proof.has_value(), stages > 1) << stages << " stages: " << (proof ? "proved" : proof.error().message);
     if (proof) continue;
-    EXPECT_EQ(proof.error().message,
-              "with 1 tile of 1 block of K: deadlock: role first waits at barrier.wait on slot 0 of p side=empty "
-              "inverted in lap 1, whose barrier has 0 of 4 arrivals in phase 0: role second would have to continue; role "
-              "second waits at barrier.wait on slot 0 of q side=full in lap 0, whose barrier has 0 of 1 arrivals in "
-              "phase 0: role first would have to continue");
+    EXPECT_EQ(
+        proof.error().message,
+        "with 1 tile of 1 block of K: deadlock: role first waits at barrier.wait on slot 0 of p side=empty "
+        "inverted in lap 1, whose barrier has 0 of 4 arrivals in phase 0: role second would have to continue; role "
+        "second waits at barrier.wait on slot 0 of q side=full in lap 0, whose barrier has 0 of 1 arrivals in "
+        "phase 0: role first would have to continue");
   }
 }
 
 // A role that looks at a ring without releasing its slots: nothing keeps the others from going on.
 constexpr std::string_view kObserved =
     R"(program gemm target=sm_90a stage=lowered threads=256 tile=64x64x64 operands=bf16 {
-  channel p turns stages=1 arrivals=1/4
+  channel p order stages=1 arrivals=1/4
   role first kind=load warps=0+1 elected {
     work %0, %1, %2 = %3, %3, %3 raster=8 {
       %4 = cursor p
@@ -208,7 +209,7 @@ TEST(ChannelProof, FewTripCountsDecideAsManyDo) {
       auto program = ParseProgram(TextOf(golden));
       ASSERT_TRUE(program) << golden;
       for (Channel& channel : program->channels) {
-        if (channel.stays == 0 && channel.space != Space::kTurns) channel.stages = stages;
+        if (channel.resident == 0 && channel.space != Space::kOrder) channel.stages = stages;
       }
       const bool proved = ProveChannels(*program).has_value();
       refused += proved ? 0 : 1;

@@ -23,7 +23,8 @@ bool Copies(OpKind kind) {
   return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kWorkRequest;
 }
 bool MovesCursor(OpKind kind) {
-  return kind == OpKind::kCursor || kind == OpKind::kKept || kind == OpKind::kAdvance || kind == OpKind::kAdvanceBy;
+  return kind == OpKind::kCursor || kind == OpKind::kResidentSlot || kind == OpKind::kAdvance ||
+         kind == OpKind::kAdvanceBy;
 }
 
 // Processes a body from its end, so that what is needed is known where it is defined.
@@ -88,7 +89,7 @@ class RoleTracer {
     if (op.kind == OpKind::kFor) return WalkFor(op);
     if (op.kind == OpKind::kIf) return WalkIf(op);
     if (op.kind == OpKind::kCursor) return ReadCursor(op);
-    if (op.kind == OpKind::kKept) return ReadKept(op);
+    if (op.kind == OpKind::kResidentSlot) return ReadResidentSlot(op);
     if (op.kind == OpKind::kAdvance || op.kind == OpKind::kAdvanceBy) return MoveCursor(op);
     if (UsesBarrier(op.kind)) {
       AddBarrierEvent(op);
@@ -102,7 +103,7 @@ class RoleTracer {
 
   Status WalkTiles(const Op& op) {
     const auto& attrs = op.As<WorkAttrs>();
-    for (int tile = attrs.turn; tile < trips_.tiles; tile += attrs.turns) LS_TRY(Walk(op.body));
+    for (int tile = attrs.pingpong_index; tile < trips_.tiles; tile += attrs.pingpong_roles) LS_TRY(Walk(op.body));
     return Ok();
   }
 
@@ -141,7 +142,7 @@ class RoleTracer {
     return Ok();
   }
 
-  Status ReadKept(const Op& op) {
+  Status ReadResidentSlot(const Op& op) {
     const int channel = op.As<ChannelAttrs>().channel;
     LS_ASSIGN(const int64_t number, Known(op, 0));
     trace_.reads_unawaited |= number < 0 || number >= awaited_[static_cast<size_t>(channel)];
@@ -177,13 +178,13 @@ class RoleTracer {
       const int threads = role_.elected != 0 ? 1 : kThreadsOfWarp * role_.warps;
       event.amount = op.kind == OpKind::kMmaCommit ? 1 : attrs.by == Unit::kWarp ? role_.warps : threads;
     }
-    const bool stays = ChannelOf(slot).stays != 0;
+    const bool resident = ChannelOf(slot).resident != 0;
     if (op.kind == OpKind::kBarrierWait && event.side == Side::kFull) {
-      if (stays) ++awaited_[static_cast<size_t>(slot.channel)];
+      if (resident) ++awaited_[static_cast<size_t>(slot.channel)];
       int64_t& taken = trace_.taken[static_cast<size_t>(slot.channel)];
       taken = std::max(taken, slot.position + 1);
     }
-    trace_.overfills |= stays && slot.position >= ChannelOf(slot).stages;
+    trace_.overfills |= resident && slot.position >= ChannelOf(slot).stages;
     trace_.events.push_back(event);
   }
 
@@ -195,8 +196,8 @@ class RoleTracer {
       return BoxBytes(ChannelOf(slot).tiles[static_cast<size_t>(tile)].layout, program_.FindParam(map)->box);
     };
     if (op.kind == OpKind::kWorkRequest) {
-      event.to = Reach::kAll;
-      event.amount = kGrantBytes;
+      event.to = MulticastScope::kAll;
+      event.amount = kClcResponseBytes;
     } else if (op.kind == OpKind::kTmaLoad) {
       const auto& attrs = op.As<LoadAttrs>();
       event.to = attrs.to;

@@ -26,13 +26,13 @@ struct Trips {
   std::string Text() const;
 };
 
-// One operation on the barriers of a slot, or the use of a resident slot (OpKind::kKept).
+// One operation on the barriers of a slot, or the use of a resident slot (OpKind::kResidentSlot).
 struct ChannelEvent {
   OpKind op{};
   int channel = 0;
   int64_t slot = 0;  // counted through all laps of the ring
   Side side = Side::kFull;
-  Reach to = Reach::kOwn;
+  MulticastScope to = MulticastScope::kOwn;
   int inverted = 0;     // of a wait
   int64_t amount = 0;   // arrivals, or bytes, for each barrier that is reached
   int leader_only = 0;  // of an expect

@@ -13,51 +13,51 @@ std::vector<int> RanksWhere(const Program& program, const Reached& reached) {
   return ranks;
 }
 
-std::vector<int> CopyRanks(const Program& program, int rank, Reach to) {
+std::vector<int> CopyRanks(const Program& program, int rank, MulticastScope to) {
   const int own_m = rank % program.cluster_m, own_n = rank / program.cluster_m;
-  if (to != Reach::kM && to != Reach::kN) return {rank};
+  if (to != MulticastScope::kM && to != MulticastScope::kN) return {rank};
   return RanksWhere(program, [&](int m, int n) {
-    return to == Reach::kM ? n == own_n && m % program.ctas == own_m % program.ctas : m == own_m;
+    return to == MulticastScope::kM ? n == own_n && m % program.ctas == own_m % program.ctas : m == own_m;
   });
 }
 
-std::vector<int> CommitRanks(const Program& program, int rank, Reach to) {
+std::vector<int> CommitRanks(const Program& program, int rank, MulticastScope to) {
   const int own_m = rank % program.cluster_m, own_n = rank / program.cluster_m;
   return RanksWhere(program, [&](int m, int n) {
     const bool pair = m / program.ctas == own_m / program.ctas;
     switch (to) {
-      case Reach::kOwn:
+      case MulticastScope::kOwn:
         return pair && n == own_n;
-      case Reach::kLeader:
+      case MulticastScope::kLeader:
         return pair && n == own_n && m % program.ctas == 0;
-      case Reach::kM:
+      case MulticastScope::kM:
         return n == own_n;
-      case Reach::kN:
+      case MulticastScope::kN:
         return pair;
-      case Reach::kCross:
+      case MulticastScope::kCross:
         return pair || n == own_n;
-      case Reach::kAll:
+      case MulticastScope::kAll:
         return true;
     }
     __builtin_unreachable();
   });
 }
 
-std::vector<int> ArrivalRanks(const Program& program, int rank, Reach to) {
-  if (to == Reach::kOwn) return {rank};
-  if (to == Reach::kLeader) return {LeaderOf(program, rank)};
+std::vector<int> ArrivalRanks(const Program& program, int rank, MulticastScope to) {
+  if (to == MulticastScope::kOwn) return {rank};
+  if (to == MulticastScope::kLeader) return {LeaderOf(program, rank)};
   const int own_m = rank % program.cluster_m, own_n = rank / program.cluster_m;
   return RanksWhere(program, [&](int m, int n) {
     switch (to) {
-      case Reach::kM:
+      case MulticastScope::kM:
         return n == own_n;
-      case Reach::kN:
+      case MulticastScope::kN:
         return m == own_m;
-      case Reach::kCross:
+      case MulticastScope::kCross:
         return m == own_m || n == own_n;
-      case Reach::kOwn:
-      case Reach::kLeader:
-      case Reach::kAll:
+      case MulticastScope::kOwn:
+      case MulticastScope::kLeader:
+      case MulticastScope::kAll:
         return true;
     }
     __builtin_unreachable();
@@ -68,10 +68,10 @@ std::vector<int> ArrivalRanks(const Program& program, int rank, Reach to) {
 
 ClusterRanks::ClusterRanks(const Program& program) {
   for (int rank = 0; rank < program.ClusterSize(); ++rank) {
-    for (size_t to = 0; to < kReaches; ++to) {
-      copies_.push_back(CopyRanks(program, rank, static_cast<Reach>(to)));
-      commits_.push_back(CommitRanks(program, rank, static_cast<Reach>(to)));
-      arrivals_.push_back(ArrivalRanks(program, rank, static_cast<Reach>(to)));
+    for (size_t to = 0; to < kMulticastScopes; ++to) {
+      copies_.push_back(CopyRanks(program, rank, static_cast<MulticastScope>(to)));
+      commits_.push_back(CommitRanks(program, rank, static_cast<MulticastScope>(to)));
+      arrivals_.push_back(ArrivalRanks(program, rank, static_cast<MulticastScope>(to)));
     }
   }
 }

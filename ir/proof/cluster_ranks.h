@@ -18,15 +18,17 @@ class ClusterRanks {
   explicit ClusterRanks(const Program& program);
 
   // The CTAs into whose shared memory a copy of `rank` goes.
-  const std::vector<int>& OfCopy(int rank, Reach to) const { return copies_[At(rank, to)]; }
+  const std::vector<int>& OfCopy(int rank, MulticastScope to) const { return copies_[At(rank, to)]; }
   // The CTAs at whose barriers a commit of `rank` arrives: whole pairs.
-  const std::vector<int>& OfCommit(int rank, Reach to) const { return commits_[At(rank, to)]; }
+  const std::vector<int>& OfCommit(int rank, MulticastScope to) const { return commits_[At(rank, to)]; }
   // The CTAs at whose barriers each warp of `rank` arrives once.
-  const std::vector<int>& OfArrival(int rank, Reach to) const { return arrivals_[At(rank, to)]; }
+  const std::vector<int>& OfArrival(int rank, MulticastScope to) const { return arrivals_[At(rank, to)]; }
 
  private:
-  static constexpr size_t kReaches = static_cast<size_t>(Reach::kAll) + 1;
-  static size_t At(int rank, Reach to) { return static_cast<size_t>(rank) * kReaches + static_cast<size_t>(to); }
+  static constexpr size_t kMulticastScopes = static_cast<size_t>(MulticastScope::kAll) + 1;
+  static size_t At(int rank, MulticastScope to) {
+    return static_cast<size_t>(rank) * kMulticastScopes + static_cast<size_t>(to);
+  }
 
   std::vector<std::vector<int>> copies_, commits_, arrivals_;
 };

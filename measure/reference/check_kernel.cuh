@@ -1,6 +1,6 @@
 // The device's reference: a plain kernel that compares D with sums in double precision. NVRTC compiles it after
 // measure/reference/product_view.cuh, with A_TYPE to OUT, BIAS and SCALE_TYPE one of the types here, SATURATES 0 or 1,
-// JOINED columns of the product per column of D, and HALVES if those come from two halves of B.
+// GATED columns of the product per column of D, and HALVES if those come from two halves of B.
 //
 // Each thread sums a 4 x 4 part of a 64 x 64 tile; operands come through shared memory as floats, exactly.
 using namespace laneshift::measure;
@@ -129,7 +129,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     return at.Stored(at.d, batch, row, column);
   }
   __device__ long long Index(long long batch, long long row, long long column) const {
-    return at.RowOfD(batch, row) * at.ColumnsOfD(at.n / JOINED) + at.ColumnOfD(batch, column, at.n / JOINED);
+    return at.RowOfD(batch, row) * at.ColumnsOfD(at.n / GATED) + at.ColumnOfD(batch, column, at.n / GATED);
   }
   __device__ long long Column(long long batch, long long column, long long columns) const {
     return at.ColumnOfD(batch, column, columns);
@@ -137,7 +137,9 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   __device__ long long Blocks(long long row, long long column, long long columns) const {
     return row / 128 * ((at.ColumnsOfD(columns) + 127) / 128) + column / 128;
   }
-  __device__ double ScaleOfSum() const { return scales.of_tensors ? (double)Scale(scales.a, 0) * Scale(scales.b, 0) : 1.0; }
+  __device__ double ScaleOfSum() const {
+    return scales.of_tensors ? (double)Scale(scales.a, 0) * Scale(scales.b, 0) : 1.0;
+  }
   __device__ double Scaled(double value) const { return scales.d == 0 ? value : value * scales.d[0]; }
 };
 
@@ -253,18 +255,18 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
       }
     }
     for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; j += JOINED) {
+      for (int j = 0; j < 4; j += GATED) {
         const long long row = row0 + ty + 16 * i;
         long long column = column0 + 2 * tx + (j & 1) + 32 * (j >> 1);
         if (row >= m || column >= n) continue;
-        double values[JOINED];
-        for (int c = 0; c < JOINED; ++c) {
+        double values[GATED];
+        for (int c = 0; c < GATED; ++c) {
           const long long own = ColumnOfB(column + c, n);
           double value = view.at.alpha * view.ScaleOfSum() * sum[i][j + c] + view.Bias(batch, row, own);
           if (view.at.beta != 0) value += view.at.beta * view.C(batch, row, own);
           values[c] = BeforeGate(view, tally, value, batch, row, own);
         }
-        column /= JOINED;
+        column /= GATED;
         const double value = view.Scaled(AfterGate(view, tally, Join(values), batch, row, column));
         tally.Count(view.d[view.Place(batch, row, column)], value, view.Index(batch, row, column));
       }

@@ -97,7 +97,7 @@ double FunctionError(ir::Function function, const Problem& problem, double x) {
   return StoresNarrowly(problem) ? size * std::ldexp(1, -11) : size * 1e-6;
 }
 
-double TotalErrorFactor(double terms) {
+double ReductionErrorFactor(double terms) {
   // Errors of single additions are as often up as down: they grow as the root of their number, with a margin of eight
   // standard deviations.
   return 8 * std::sqrt(std::max(1.0, terms)) * std::ldexp(1, -24);
@@ -125,9 +125,9 @@ std::optional<std::string> FailureOf(const Comparison& comparison, const Problem
                      output.PrintIndex(comparison.first_outside));
   }
   const double bound = ErrorBound(problem, target);
-  if (!(comparison.totals_error <= kTotalsSlack * bound)) {
-    return base::Cat("relative error ", comparison.totals_error, " of a reduction of the epilogue is not below ",
-                     kTotalsSlack * bound);
+  if (!(comparison.reductions_error <= kReductionsSlack * bound)) {
+    return base::Cat("relative error ", comparison.reductions_error, " of a reduction of the epilogue is not below ",
+                     kReductionsSlack * bound);
   }
   if (comparison.Accepted(bound)) return std::nullopt;
   if (ir::IsInteger(output.type)) {

@@ -26,7 +26,7 @@ struct Comparison {
   int64_t first_not_finite = -1;  // index in D, counted through all dimensions
   int64_t outside = 0;            // beyond every value that the arithmetic allows (docs/numerics.md)
   int64_t first_outside = -1;     // as first_not_finite
-  double totals_error = 0;        // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
+  double reductions_error = 0;    // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
   std::string reference;          // its origin: "cpu", "cpu, 4096 elements", "nvrtc"
 
   // ||out - ref|| / ||ref||
@@ -50,15 +50,15 @@ struct Comparison {
     if (first_outside < 0 || (part.first_outside >= 0 && part.first_outside < first_outside)) {
       first_outside = part.first_outside;
     }
-    totals_error = std::max(totals_error, part.totals_error);
+    reductions_error = std::max(reductions_error, part.reductions_error);
     if (first_not_finite < 0 || (part.first_not_finite >= 0 && part.first_not_finite < first_not_finite)) {
       first_not_finite = part.first_not_finite;
     }
   }
 };
 
-// The bound on totals_error, as a multiple of that on the elements: their errors may have one sign, and add up.
-inline constexpr double kTotalsSlack = 4;
+// The bound on reductions_error, as a multiple of that on the elements: their errors may have one sign, and add up.
+inline constexpr double kReductionsSlack = 4;
 
 // The bound on RelativeError(): the rounding to the output's type, and the bits that the target's tensor core truncates
 // from sums of 8-bit products on their way to f32.
@@ -75,7 +75,7 @@ double SumErrorFactor(const Problem& problem);
 double FunctionError(ir::Function function, const Problem& problem, double x);
 // How far a sum of `terms` values in f32, in any order that kernels use, may be off, as a multiple of the sum of their
 // magnitudes.
-double TotalErrorFactor(double terms);
+double ReductionErrorFactor(double terms);
 
 // Why an output of the problem is wrong, in words; nothing if it is right. REQUIRES: `problem` is complete.
 std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,

@@ -12,7 +12,7 @@
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
 #include "ir/stored_tensor.h"
-#include "measure/reference/epilogue_totals.h"
+#include "measure/reference/epilogue_reductions.h"
 #include "measure/reference/host_tensor.h"
 #include "measure/reference/kernel_source.h"
 #include "measure/reference/product_view.h"
@@ -27,14 +27,14 @@ constexpr unsigned kTile = 64;  // elements of D per CTA, in both directions
 constexpr unsigned kThreads = 256;
 
 // The index of a step's element in its operand.
-std::string PlaceSource(ir::StepOperand operand, bool joined) {
-  const std::string_view columns = joined ? "view.at.n / JOINED" : "view.at.n";  // of a group
+std::string PlaceSource(ir::StepOperand operand, bool gated) {
+  const std::string_view columns = gated ? "view.at.n / GATED" : "view.at.n";  // of a group
   switch (operand) {
     case ir::StepOperand::kRowVector:
-    case ir::StepOperand::kRowTotal:
+    case ir::StepOperand::kRowReduction:
       return "row";
     case ir::StepOperand::kColumnVector:
-    case ir::StepOperand::kColumnTotal:
+    case ir::StepOperand::kColumnReduction:
       return Cat("view.Column(batch, column, ", columns, ")");
     case ir::StepOperand::kMatrix:
     case ir::StepOperand::kOutput:
@@ -42,20 +42,20 @@ std::string PlaceSource(ir::StepOperand operand, bool joined) {
     case ir::StepOperand::kBlocks:
       return Cat("view.Blocks(row, view.Column(batch, column, ", columns, "), ", columns, ")");
     case ir::StepOperand::kNone:
-    case ir::StepOperand::kTotal:
+    case ir::StepOperand::kReduction:
     case ir::StepOperand::kTable:
       break;
   }
   return "0";
 }
 
-// One step as a statement on `value`; `joined`: after the one that joins columns.
+// One step as a statement on `value`; `gated`: after the one that joins columns.
 std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTensor* tensor, DataType output,
-                       bool joined) {
+                       bool gated) {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   std::string numbers;
   for (int i = 0; i < info.numbers; ++i) numbers += Cat(", ", base::PrintDouble(step.numbers[static_cast<size_t>(i)]));
-  const std::string place = PlaceSource(info.operand, joined);
+  const std::string place = PlaceSource(info.operand, gated);
   const std::string stored = tensor == nullptr ? ""
                                                : Cat("((const ", ir::InfoOf(tensor->type).source, "*)view.epilogue[",
                                                      operand, "])[", place, "]");
@@ -163,8 +163,8 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   };
   const Epilogue& epilogue = ir::EpilogueOf(problem);
   const bool saturates = std::visit([](const auto& kind) { return kind.sum == SumPrecision::kSaturate; }, problem);
-  const std::string macros = Cat("#define JOINED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
-                                 ir::JoinsHalves(epilogue) ? 1 : 0, "\n#define SATURATES ", saturates ? 1 : 0, "\n");
+  const std::string macros = Cat("#define GATED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
+                                 ir::HasSplitGateUp(epilogue) ? 1 : 0, "\n#define SATURATES ", saturates ? 1 : 0, "\n");
   const auto load = [&](CodeForm wanted) -> Result<device::Module> {
     LS_ASSIGN(const std::string code,
               nvrtc.Compile(Cat(macros, kProductViewSource, kCheckKernelSource, EpilogueSource(problem)),
@@ -185,18 +185,19 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
 }
 
 // The reductions of the epilogue on the device, zero before the kernel.
-struct DeviceReference::TotalBuffers {
-  EpilogueTotals host;
+struct DeviceReference::ReductionBuffers {
+  EpilogueReductions host;
   device::DeviceBuffer buffer;
   EpilogueArguments pointers{};
 
-  static Result<TotalBuffers> Make(const device::Device& device, const device::Stream& stream, const Problem& problem) {
-    EpilogueTotals host(problem);
+  static Result<ReductionBuffers> Make(const device::Device& device, const device::Stream& stream,
+                                       const Problem& problem) {
+    EpilogueReductions host(problem);
     LS_ASSIGN(
         device::DeviceBuffer buffer,
         device::DeviceBuffer::Allocate(device.context(), std::max<size_t>(1, host.values().size()) * sizeof(double)));
     LS_TRY(buffer.FillBytes(stream, 0));
-    TotalBuffers totals{std::move(host), std::move(buffer)};
+    ReductionBuffers totals{std::move(host), std::move(buffer)};
     for (size_t i = 0; i < ir::EpilogueTensors(problem).size(); ++i) {
       if (totals.host.OffsetOf(i) < 0) continue;
       totals.pointers[i] = reinterpret_cast<void*>(
@@ -213,8 +214,8 @@ struct DeviceReference::TotalBuffers {
     LS_TRY(buffer.CopyToHost(stream, host.values().data(), host.values().size() * sizeof(double)));
     std::vector<HostTensor> operands;
     for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
-      operands.push_back(operand.total ? HostTensor::Poisoned(operand.tensor) : HostTensor{});
-      if (!operand.total) continue;
+      operands.push_back(operand.reduction ? HostTensor::Poisoned(operand.tensor) : HostTensor{});
+      if (!operand.reduction) continue;
       const auto from = reinterpret_cast<device::CuDevicePtr>(arguments[operands.size() - 1]);
       const device::DriverApi& api = *device.context().api;
       LS_TRY(device::DriverStatus(
@@ -230,7 +231,7 @@ struct DeviceReference::TotalBuffers {
 Result<Comparison> DeviceReference::Compare(const device::Stream& stream, const Arguments& arguments) const {
   LS_ASSIGN(const GemmArguments roles, runtime::RolesOf(problem_, arguments));
   LS_ASSIGN(const device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(device_->context(), sizeof(CheckTotals)));
-  LS_ASSIGN(TotalBuffers epilogue, TotalBuffers::Make(*device_, stream, problem_));
+  LS_ASSIGN(ReductionBuffers epilogue, ReductionBuffers::Make(*device_, stream, problem_));
   CheckTotals totals{.error_squares = 0,
                      .reference_squares = 0,
                      .rounding_squares = 0,

@@ -29,7 +29,7 @@ class DeviceReference {
   Result<Comparison> Compare(const device::Stream& stream, const Arguments& arguments) const;
 
  private:
-  struct TotalBuffers;
+  struct ReductionBuffers;
   DeviceReference(const device::Device& device, Problem problem, device::Module module, device::Kernel kernel)
       : device_(&device), problem_(std::move(problem)), module_(std::move(module)), kernel_(std::move(kernel)) {}
 

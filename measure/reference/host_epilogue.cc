@@ -51,7 +51,7 @@ ValueRange Rounded(const ValueRange& value) { return value.Widened(kStepError * 
 }  // namespace
 
 HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output,
-                           EpilogueTotals* totals)
+                           EpilogueReductions* totals)
     : problem_(problem),
       view_(ViewOf(problem)),
       output_(output),
@@ -81,20 +81,21 @@ void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sum
   std::array<ValueRange, 2> values{};
   int64_t known = 0;
   Passed passed;
-  for (int64_t c = 0; c < joined(); ++c) {
+  for (int64_t c = 0; c < columns_per_output(); ++c) {
     const int64_t column = view_.ColumnOfD(batch, ColumnOfB(j + c), view_.n);
     ValueRange value = Rounded(ValueRange::Around(sums[c], sum_error_ * magnitudes[c]) * alpha_);
     value = Rounded(value + Bias(i, column));
     if (view_.beta != 0) value = Rounded(value + view_.beta * static_cast<double>(operands_.c.At(row, column)));
     passed = {};
-    const auto before = After(0, gate_, passed, value, {i, row, column, joined() * element + c}, into, functions);
+    const auto before =
+        After(0, gate_, passed, value, {i, row, column, columns_per_output() * element + c}, into, functions);
     if (before) values[static_cast<size_t>(known++)] = *before;
   }
-  if (known < joined()) return;
-  const Place own{i, row, view_.ColumnOfD(batch, j, view_.n) / joined(), element};
+  if (known < columns_per_output()) return;
+  const Place own{i, row, view_.ColumnOfD(batch, j, view_.n) / columns_per_output(), element};
   std::optional<ValueRange> value = values[0];
-  if (joined() > 1) {
-    value = Joined(passed, values, own, into, functions);
+  if (columns_per_output() > 1) {
+    value = Gated(passed, values, own, into, functions);
     if (value) value = After(gate_ + 1, epilogue_.size(), passed, *value, own, into, functions);
   }
   if (value) Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), into);
@@ -190,8 +191,8 @@ std::optional<ValueRange> HostEpilogue::Called(const FunctionCall& call, size_t 
 }
 
 // After the step that joins the values of a pair.
-std::optional<ValueRange> HostEpilogue::Joined(Passed& passed, std::span<const ValueRange> values, const Place& at,
-                                               Comparison& into, FunctionValues& functions) const {
+std::optional<ValueRange> HostEpilogue::Gated(Passed& passed, std::span<const ValueRange> values, const Place& at,
+                                              Comparison& into, FunctionValues& functions) const {
   const EpilogueStep& gate = epilogue_[gate_];
   const size_t own = passed.operands;
   passed.operands += ir::TensorsOf(gate, output_).size();
@@ -248,10 +249,10 @@ ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const V
     case ir::StepAction::kCut:
       return Applied(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
     case ir::StepAction::kSum:
-      if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfTotal(info.operand, at), value);
+      if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfReduction(info.operand, at), value);
       return value;
     case ir::StepAction::kAmax:
-      if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfTotal(info.operand, at), std::abs(value.at));
+      if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfReduction(info.operand, at), std::abs(value.at));
       return value;
     case ir::StepAction::kGate:
     case ir::StepAction::kCall:
@@ -270,9 +271,9 @@ double HostEpilogue::Other(const EpilogueStep& step, size_t operand, const Place
   return tensor.At(at.row, at.column);
 }
 
-int64_t HostEpilogue::PlaceOfTotal(ir::StepOperand operand, const Place& at) {
-  if (operand == ir::StepOperand::kRowTotal) return at.row_of_product;
-  return operand == ir::StepOperand::kColumnTotal ? at.column : 0;
+int64_t HostEpilogue::PlaceOfReduction(ir::StepOperand operand, const Place& at) {
+  if (operand == ir::StepOperand::kRowReduction) return at.row_of_product;
+  return operand == ir::StepOperand::kColumnReduction ? at.column : 0;
 }
 
 }  // namespace laneshift::measure

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "ir/epilogue_steps.h"
 #include "measure/reference/comparison.h"
-#include "measure/reference/epilogue_totals.h"
+#include "measure/reference/epilogue_reductions.h"
 #include "measure/reference/host_reference.h"
 #include "measure/reference/product_view.h"
 #include "measure/reference/value_range.h"
@@ -33,7 +33,7 @@ class FunctionValues {
     for (size_t i = 0; i < epilogue.size(); ++i) {
       const FunctionStep& function = epilogue[i].function;
       if (!function) continue;
-      size_t inputs = function->joins_pairs ? 2 : 1;
+      size_t inputs = function->is_gated ? 2 : 1;
       for (const FunctionParameter& p : function->parameters) inputs += p.operand != FunctionOperand::kTable;
       const int64_t calls = kPoints * (i < gate && gate < epilogue.size() ? 2 * count : count);
       functions_.push_back({calls, std::vector<float>(inputs * static_cast<size_t>(calls)), {}});
@@ -77,20 +77,20 @@ class FunctionValues {
 class HostEpilogue {
  public:
   // `output`: the type of D. Without `totals` there are no reductions.
-  HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output, EpilogueTotals* totals);
+  HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output, EpilogueReductions* totals);
 
   HostEpilogue(const HostEpilogue&) = delete;
   HostEpilogue& operator=(const HostEpilogue&) = delete;
 
   const ProductView& view() const { return view_; }
   // Columns of the product per column of D.
-  int64_t joined() const { return gate_ < epilogue_.size() ? 2 : 1; }
+  int64_t columns_per_output() const { return gate_ < epilogue_.size() ? 2 : 1; }
   // The `index`-th column of B to be multiplied: those of a pair one after the other.
   int64_t ColumnOfB(int64_t index) const { return ir::ColumnOfB(epilogue_, index, view_.n); }
 
-  // Compares D's element, given the sums of joined() products from the `j`-th on with the sums of their magnitudes, and
-  // the epilogue's other stores. If a function of the epilogue is not known yet, only its inputs are left for
-  // `element` of D.
+  // Compares D's element, given the sums of columns_per_output() products from the `j`-th on with the sums of their
+  // magnitudes, and the epilogue's other stores. If a function of the epilogue is not known yet, only its inputs are
+  // left for `element` of D.
   void Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes, const HostTensor& d,
               Comparison& into, FunctionValues& functions, int64_t element) const;
 
@@ -107,15 +107,15 @@ class HostEpilogue {
   };
 
   static float OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at);
-  static int64_t PlaceOfTotal(ir::StepOperand operand, const Place& at);
+  static int64_t PlaceOfReduction(ir::StepOperand operand, const Place& at);
   static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const ValueRange> values,
                           const Place& at, FunctionValues& functions, size_t function, int64_t point);
   void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
                     const FunctionValues& functions, size_t function) const;
   std::optional<ValueRange> Called(const FunctionCall& call, size_t operand, std::span<const ValueRange> values,
                                    const Place& at, Comparison& into, FunctionValues& functions, size_t function) const;
-  std::optional<ValueRange> Joined(Passed& passed, std::span<const ValueRange> values, const Place& at,
-                                   Comparison& into, FunctionValues& functions) const;
+  std::optional<ValueRange> Gated(Passed& passed, std::span<const ValueRange> values, const Place& at, Comparison& into,
+                                  FunctionValues& functions) const;
   std::optional<ValueRange> After(size_t first, size_t end, Passed& passed, ValueRange value, const Place& at,
                                   Comparison& into, FunctionValues& functions) const;
   ValueRange After(const EpilogueStep& step, size_t operand, const ValueRange& value, const Place& at, Comparison& into,
@@ -136,7 +136,7 @@ class HostEpilogue {
   const bool saturates_, unsigned_;  // integer sums saturate; both operands are unsigned
   const Epilogue& epilogue_;
   const HostOperands& operands_;
-  EpilogueTotals* const totals_;
+  EpilogueReductions* const totals_;
   const size_t gate_;
   const double sum_error_;
   const Judgement judgement_;

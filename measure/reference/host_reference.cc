@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "ir/epilogue_steps.h"
 #include "measure/parallel_for.h"
-#include "measure/reference/epilogue_totals.h"
+#include "measure/reference/epilogue_reductions.h"
 #include "measure/reference/host_epilogue.h"
 
 namespace laneshift::measure {
@@ -104,9 +104,9 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
     for (int64_t r = 0; r < rows; ++r) {
       const double left = LengthOf(a.data() + r * depth, depth, 1);
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
-      for (int64_t c = 0; c < columns; c += epilogue.joined()) {
+      for (int64_t c = 0; c < columns; c += epilogue.columns_per_output()) {
         const int64_t j = piece.first + c;
-        const int64_t element = ((piece.batch * view.m + row + r) * view.n + j) / epilogue.joined();
+        const int64_t element = ((piece.batch * view.m + row + r) * view.n + j) / epilogue.columns_per_output();
         epilogue.Finish(piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
       }
     }
@@ -154,19 +154,19 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
                               const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
   std::mt19937_64 random(seed);
-  const int64_t columns = view.n / epilogue.joined();  // of D
+  const int64_t columns = view.n / epilogue.columns_per_output();  // of D
   std::uniform_int_distribution<int64_t> element(0, view.batches * view.m * columns - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
   const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
-    const int64_t j = index % columns * epilogue.joined(), i = index / columns % view.m;
+    const int64_t j = index % columns * epilogue.columns_per_output(), i = index / columns % view.m;
     const int64_t batch = index / columns / view.m;
     std::vector<float> left(static_cast<size_t>(view.k)), right(left.size());
     elements.Left(batch, i, left.data());
     double sums[2] = {}, magnitudes[2] = {};
-    for (int64_t c = 0; c < epilogue.joined(); ++c) {
+    for (int64_t c = 0; c < epilogue.columns_per_output(); ++c) {
       elements.Right(batch, epilogue.ColumnOfB(j + c), right.data(), 1);
       for (size_t q = 0; q < left.size(); ++q) {
         const double product = static_cast<double>(left[q]) * static_cast<double>(right[q]);
@@ -193,9 +193,9 @@ std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uin
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
     // Each has its own seed: no other tensor of the shape has the role of C.
     const uint64_t own = seed + 1 + operands.size();
-    operands.push_back(operand.written || operand.total ? HostTensor::Poisoned(operand.tensor)
-                                                        : HostTensor::Random(operand.tensor, OperandRole::kC, own));
-    if (operand.total) std::fill(operands.back().bytes.begin(), operands.back().bytes.end(), std::byte{0});
+    operands.push_back(operand.written || operand.reduction ? HostTensor::Poisoned(operand.tensor)
+                                                            : HostTensor::Random(operand.tensor, OperandRole::kC, own));
+    if (operand.reduction) std::fill(operands.back().bytes.begin(), operands.back().bytes.end(), std::byte{0});
   }
   return operands;
 }
@@ -219,10 +219,10 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
 
 Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                               const EvaluateFunction& evaluate) {
-  EpilogueTotals totals(problem);
+  EpilogueReductions totals(problem);
   const HostEpilogue epilogue(problem, operands, d.shape.type, &totals);
   const ProductView& view = epilogue.view();
-  const int64_t elements = view.batches * view.m * view.n / epilogue.joined();
+  const int64_t elements = view.batches * view.m * view.n / epilogue.columns_per_output();
   LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d,
                                                FunctionValues(ir::EpilogueOf(problem), elements), evaluate));
   totals.Compare(operands.epilogue, comparison);

@@ -184,7 +184,7 @@ TEST(ReferenceFinds, OneRoundedElementOfMany) {
   EXPECT_TRUE(FailureOf(wrong, p, target::Targets()[0]));
 }
 
-TEST(ReferenceFinds, TotalsThatCancel) {
+TEST(ReferenceFinds, ReductionsThatCancel) {
   // Rows come in pairs of opposite sign: every reduction is about zero, with nothing but rounding errors.
   const GemmProblem p = Parse("gemm m=256 n=4 k=64 d=f32 epilogue=sum_n");
   HostOperands operands = RandomOperands(p);

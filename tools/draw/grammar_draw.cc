@@ -59,7 +59,7 @@ std::string DrawCall(Dice& dice) {
   FunctionCall call{.name = dice.Of(std::to_array<std::string>({"f", "Swish", "ns::Scaled<2>", "Table<int,3>"})),
                     .digest = {}};
   for (int i = 0; i < 32; ++i) call.digest += "0123456789abcdef"[dice.Below(16)];
-  call.joins_pairs = dice.Chance(0.3);
+  call.is_gated = dice.Chance(0.3);
   for (int64_t left = dice.Below(5); left > 0; --left) {
     FunctionParameter parameter{
         .operand = static_cast<FunctionOperand>(dice.Below(static_cast<int64_t>(FunctionOperand::kNumber) + 1))};
@@ -72,7 +72,7 @@ std::string DrawCall(Dice& dice) {
     }
     call.parameters.push_back(parameter);
   }
-  return Cat(ir::PrintFunctionCall(call), call.joins_pairs && dice.Chance(0.5) ? ":halves" : "");
+  return Cat(ir::PrintFunctionCall(call), call.is_gated && dice.Chance(0.5) ? ":halves" : "");
 }
 
 // The words of a problem that is being drawn.

@@ -44,9 +44,9 @@ std::vector<Region> SharedRegions(const ir::Program& program) {
     }
   }
   for (const ir::Channel& channel : program.channels) {
-    if (channel.grant_offset < 0) continue;
-    regions.push_back({channel.grant_offset, int64_t{channel.stages} * channel.StageBytes(),
-                       Cat(channel.name, ": ", channel.stages, " answers of cluster launch control")});
+    if (channel.response_offset < 0) continue;
+    regions.push_back({channel.response_offset, int64_t{channel.stages} * channel.StageBytes(),
+                       Cat(channel.name, ": ", channel.stages, " responses of cluster launch control")});
   }
   for (const ir::Buffer& buffer : program.buffers) {
     const std::string of_each = buffer.sharers == 1 ? "" : Cat(" in groups of ", buffer.sharers);

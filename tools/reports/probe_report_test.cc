@@ -43,7 +43,7 @@ TEST(ProbeReport, WhatNoDeviceDoesIsReportedAndNotUsed) {
   EXPECT_NE(text.find("The model keeps what is published"), std::string::npos);
 }
 
-TEST(ProbeReport, WhatIsReportedAloneIsNoFaultOfTheDevice) {
+TEST(ProbeReport, WhatIsOnlyReportedIsNoFaultOfTheDevice) {
   const target::Target& target = **target::FindTarget("sm_100a");
   const std::string text =
       FactsText(CompareFacts({.facts = {{"load_latency", 300}}}, target, autotune::PublishedMachine(target)), {});

@@ -177,7 +177,7 @@ TEST(ReuseModes, VariantsSaveWhatTheyPromise) {
   EXPECT_EQ(fused.bulk_bytes, 30 * (3 * 128 * 128 + 9 * 64 * 128));
 }
 
-TEST(ReuseModes, AreOfConvolutionsAlone) {
+TEST(ReuseModes, AreOnlyOfConvolutions) {
   const Problem problem = *ParseProblem("gemm m=64 n=64 k=64");
   const target::Target& target = target::Targets().front();
   EXPECT_TRUE(

@@ -103,7 +103,8 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   measure::ReadConditions read;
   if (nvml) read = [&] { return nvml->Read(); };
   LS_ASSIGN(auto rotating, measure::RotatingOperands::Make(parts.device, stream, operands));
-  LS_ASSIGN(const auto samples, measure::TimeInTurns(parts.device, stream, rotating, contenders, options.rounds, read));
+  LS_ASSIGN(const auto samples,
+            measure::TimeInterleaved(parts.device, stream, rotating, contenders, options.rounds, read));
   for (size_t i = 0; i < samples.size(); ++i) benched.timed[i].us = autotune::EstimateOf(samples[i]);
   benched.conditions = samples.front().back().conditions;
   return benched;

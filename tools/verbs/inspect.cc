@@ -211,7 +211,7 @@ std::string TaskOf(const CompiledKernel& kernel, const Compilation& c) {
   switch (kernel.purpose) {
     case LaunchPurpose::kPack:
       return "first, a kernel packs operands";
-    case LaunchPurpose::kProduct:
+    case LaunchPurpose::kMain:
       return "a kernel multiplies";
     case LaunchPurpose::kFold:
       return "afterwards, a kernel adds groups of partial rows of reductions";

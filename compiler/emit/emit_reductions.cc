@@ -9,23 +9,23 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr int kLaneColumns = 4;                               // columns of a lane
-constexpr int kQuads = ir::TotalLines::kUnit / kLaneColumns;  // of a warp
-constexpr int kStreams = kWarpThreads / kQuads;               // partial rows that it reads at once
-constexpr int kAhead = 8;                                     // loads of a lane in flight
+constexpr int kLaneColumns = 4;                                // columns of a lane
+constexpr int kQuads = ir::PartialRows::kUnit / kLaneColumns;  // of a warp
+constexpr int kStreams = kWarpThreads / kQuads;                // partial rows that it reads at once
+constexpr int kAhead = 8;                                      // loads of a lane in flight
 
-class TotalsAdder {
+class PartialRowReducer {
  public:
-  TotalsAdder(const RoleContext& cx, const ir::AddTotalsAttrs& attrs, Value* column, Value* section)
-      : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), section_(section) {
-    length_ = cx.Param(ir::LengthOfLines(attrs.total));
-    lines_ = cx.Param(ir::CountOfLines(attrs.total));
+  PartialRowReducer(const RoleContext& cx, const ir::ReducePartialRowsAttrs& attrs, Value* column, Value* group)
+      : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), group_(group) {
+    length_ = cx.Param(ir::LengthOfPartialRows(attrs.reduction));
+    lines_ = cx.Param(ir::CountOfPartialRows(attrs.reduction));
     pitch_bytes_ = b_.CreateMul(Wide(LinePitch(e_, length_)), e_.C64(4));
     stream_ = b_.CreateUDiv(cx.lane, e_.C32(kQuads));
     Value* quad = b_.CreateURem(cx.lane, e_.C32(kQuads));
-    column_ = b_.CreateAdd(column, b_.CreateMul(cx.warp, e_.C32(ir::TotalLines::kUnit)));
+    column_ = b_.CreateAdd(column, b_.CreateMul(cx.warp, e_.C32(ir::PartialRows::kUnit)));
     column_ = b_.CreateAdd(column_, b_.CreateMul(quad, e_.C32(kLaneColumns)));
-    from_ = b_.CreateAdd(cx.Param(ir::BaseOfLines(attrs.total)), b_.CreateMul(Wide(column_), e_.C64(4)));
+    from_ = b_.CreateAdd(cx.Param(ir::BaseOfPartialRows(attrs.reduction)), b_.CreateMul(Wide(column_), e_.C64(4)));
     for (Variable& sum : sums_) sum = e_.NewVariable(e_.F32(), Zero());
   }
 
@@ -34,10 +34,10 @@ class TotalsAdder {
     Value* own_column = b_.CreateAdd(column_, stream_);
     Value* stores =
         b_.CreateAnd(b_.CreateICmpULT(stream_, e_.C32(kLaneColumns)), b_.CreateICmpULT(own_column, length_));
-    Value* to = b_.CreateAdd(cx_.Param(ir::EpilogueBase(attrs_.total)), b_.CreateMul(Wide(own_column), e_.C64(4)));
+    Value* to = b_.CreateAdd(cx_.Param(ir::EpilogueBase(attrs_.reduction)), b_.CreateMul(Wide(own_column), e_.C64(4)));
     Value* before = Zero();
-    if (attrs_.section > 0) {
-      to = b_.CreateAdd(to, b_.CreateMul(Wide(section_), pitch_bytes_));
+    if (attrs_.fold > 0) {
+      to = b_.CreateAdd(to, b_.CreateMul(Wide(group_), pitch_bytes_));
     } else {
       // In flight while partial rows are added.
       before = b_.CreateBitCast(e_.LoadGlobal(to, 1, stores)[0], e_.F32());
@@ -46,8 +46,8 @@ class TotalsAdder {
     Value* whole = b_.CreateICmpULE(b_.CreateAdd(column_, e_.C32(kLaneColumns)), length_);
     e_.If(
         whole, [&] { AddLines(true); }, [&] { AddLines(false); });
-    Value* sum = OwnOf(JoinedSums());
-    if (attrs_.section == 0) sum = b_.CreateFAdd(before, sum);
+    Value* sum = OwnOf(CombinedSums());
+    if (attrs_.fold == 0) sum = b_.CreateFAdd(before, sum);
     e_.StoreGlobal(to, {b_.CreateBitCast(sum, e_.I32())}, stores);
   }
 
@@ -57,9 +57,9 @@ class TotalsAdder {
 
   void AddLines(bool whole) {
     Value *first = e_.C32(0), *end = lines_;
-    if (attrs_.section > 0) {
-      Value* lines = e_.C32(attrs_.section);
-      first = b_.CreateMul(section_, lines);
+    if (attrs_.fold > 0) {
+      Value* lines = e_.C32(attrs_.fold);
+      first = b_.CreateMul(group_, lines);
       Value* rest = b_.CreateSub(lines_, first);
       end = b_.CreateAdd(first, b_.CreateSelect(b_.CreateICmpULT(rest, lines), rest, lines));
     }
@@ -90,7 +90,7 @@ class TotalsAdder {
   }
 
   // Both of two lanes add the same two numbers, so that all end with the same bits.
-  std::array<Value*, kLaneColumns> JoinedSums() {
+  std::array<Value*, kLaneColumns> CombinedSums() {
     std::array<Value*, kLaneColumns> sums{};
     for (size_t i = 0; i < sums.size(); ++i) sums[i] = e_.Load(sums_[i]);
     for (int lanes = kQuads; lanes < kWarpThreads; lanes *= 2) {
@@ -111,8 +111,8 @@ class TotalsAdder {
   const RoleContext& cx_;
   Emitter& e_;
   llvm::IRBuilder<>& b_;
-  const ir::AddTotalsAttrs attrs_;
-  Value* const section_;
+  const ir::ReducePartialRowsAttrs attrs_;
+  Value* const group_;
   Value *length_, *lines_, *pitch_bytes_;  // of a partial row; of all; from one to the next
   Value *stream_, *column_;                // the lane's first partial row and column
   Value* from_;                            // its first element
@@ -121,8 +121,9 @@ class TotalsAdder {
 
 }  // namespace
 
-void EmitAddTotals(const RoleContext& cx, const ir::AddTotalsAttrs& attrs, Value* column, Value* section) {
-  TotalsAdder(cx, attrs, column, section).Emit();
+void EmitReducePartialRows(const RoleContext& cx, const ir::ReducePartialRowsAttrs& attrs, Value* column,
+                           Value* group) {
+  PartialRowReducer(cx, attrs, column, group).Emit();
 }
 
 }  // namespace laneshift::compiler

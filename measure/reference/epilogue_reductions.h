@@ -1,4 +1,4 @@
-// EpilogueTotals: the reductions (sums and largest magnitudes) that an epilogue stores, in double precision.
+// EpilogueReductions: the reductions (sums and largest magnitudes) that an epilogue stores, in double precision.
 //
 // Thread-safety: Add and Raise may be called from any number of threads.
 #pragma once
@@ -14,10 +14,10 @@
 
 namespace laneshift::measure {
 
-class EpilogueTotals {
+class EpilogueReductions {
  public:
   // REQUIRES: `problem` is complete.
-  explicit EpilogueTotals(const Problem& problem);
+  explicit EpilogueReductions(const Problem& problem);
 
   bool empty() const { return values_.empty(); }
   // One array for all reductions; that of an operand of the epilogue begins at its offset, -1 if it has none.
@@ -26,7 +26,7 @@ class EpilogueTotals {
 
   void Add(size_t operand, int64_t element, const ValueRange& value) {
     At(values_, operand, element).fetch_add(value.at, std::memory_order_relaxed);
-    At(spreads_, operand, element).fetch_add(value.Spread(), std::memory_order_relaxed);
+    At(dilations_, operand, element).fetch_add(value.Spread(), std::memory_order_relaxed);
     At(magnitudes_, operand, element).fetch_add(value.Magnitude(), std::memory_order_relaxed);
   }
   void Raise(size_t operand, int64_t element, double magnitude) {
@@ -48,7 +48,7 @@ class EpilogueTotals {
   std::vector<double> values_;
   // Of the values that were added: how far they may be off together, and the sum of their magnitudes. Zero if only
   // the values are known (a reference on a device).
-  std::vector<double> spreads_, magnitudes_;
+  std::vector<double> dilations_, magnitudes_;
   int64_t output_elements_;
   std::vector<int64_t> offsets_;  // by operand
 };

@@ -1,4 +1,5 @@
-// PieceSteps: what happens to a piece of a tile between its sums and D: scaling, C, bias and the steps of the epilogue.
+// SubtileSteps: what happens to a piece of a tile between its sums and D: scaling, C, bias and the steps of the
+// epilogue.
 //
 // Thread-safety: a value; all functions are pure but for the ops that they append.
 #pragma once
@@ -12,7 +13,7 @@ namespace laneshift::compiler {
 
 // A piece of the tile on its way to D: where it begins, and how many operands and numbers of the epilogue's steps it
 // has passed. Where columns have been joined in pairs, `column` is D's.
-struct Piece {
+struct Subtile {
   ir::ValueId fragment = ir::kNoValue, row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   int columns = 0;  // of the accumulator
   int operand = 0, number = 0;
@@ -34,16 +35,16 @@ void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params);
 // The operands, numbers and functions of the steps.
 void DeclareSteps(const EpilogueTerms& terms, ir::Program& program);
 
-class PieceSteps {
+class SubtileSteps {
  public:
   // REQUIRES: all outlive the steps, and the declarations of `program` are complete when the first op is written.
-  PieceSteps(const EpilogueTerms& terms, const CtaPlan& plan, const ir::Program& program, const OutputTensor& output)
+  SubtileSteps(const EpilogueTerms& terms, const CtaPlan& plan, const ir::Program& program, const OutputTensor& output)
       : terms_(terms), plan_(plan), program_(program), output_(output) {}
 
   // Once a role, before its tiles.
   TensorScales LoadTensorScales(ir::Builder& b) const;
   // steps(alpha * scale factors * accumulator + beta * C + bias) * scale factor of D.
-  void Write(ir::Builder& b, Piece& piece, const TensorScales& scales) const;
+  void Write(ir::Builder& b, Subtile& subtile, const TensorScales& scales) const;
   // Rows of the accumulator that a warp has in one block: those that are kept.
   int RowsOfWarp() const;
   // How C or D is accessed where a lane holds a piece of `columns` columns of the accumulator.
@@ -53,16 +54,16 @@ class PieceSteps {
   // The same, of a matrix that lies as D does.
   ir::GlobalAttrs StepAccess(ir::Binding base, DataType type, int columns) const;
   // Whether what lies along an axis lies as two halves there.
-  bool HalvesOf(BiasAxis axis, const Piece& piece) const {
-    return axis == BiasAxis::kN && !piece.gated && ir::JoinsHalves(terms_.steps);
+  bool HalvesOf(BiasAxis axis, const Subtile& subtile) const {
+    return axis == BiasAxis::kN && !subtile.gated && ir::HasSplitGateUp(terms_.steps);
   }
-  void WriteStep(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  void WriteCall(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  void WriteFunction(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  void CombineVector(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  void PassMatrix(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  void Reduce(ir::Builder& b, const EpilogueStep& step, Piece& piece) const;
-  void StorePartials(ir::Builder& b, ir::Binding base, BiasAxis axis, const Piece& piece) const;
+  void WriteStep(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void WriteCall(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void WriteFunction(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void CombineVector(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void PassMatrix(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void Reduce(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void StorePartials(ir::Builder& b, ir::Binding base, BiasAxis axis, const Subtile& subtile) const;
 
   const EpilogueTerms& terms_;
   const CtaPlan& plan_;

@@ -1,4 +1,4 @@
-#include "measure/reference/epilogue_totals.h"
+#include "measure/reference/epilogue_reductions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace laneshift::measure {
 
-EpilogueTotals::EpilogueTotals(const Problem& problem) {
+EpilogueReductions::EpilogueReductions(const Problem& problem) {
   const Epilogue& epilogue = ir::EpilogueOf(problem);
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
   const ir::StoredTensor output = ir::Stored(problem, ir::OperandRole::kD);
@@ -16,7 +16,7 @@ EpilogueTotals::EpilogueTotals(const Problem& problem) {
   size_t place = 0;
   for (const EpilogueStep& step : epilogue) {
     const size_t own = ir::TensorsOf(step, output.type).size();
-    if (!ir::IsTotal(ir::InfoOf(step.kind).operand)) {
+    if (!ir::IsReduction(ir::InfoOf(step.kind).operand)) {
       place += own;
       offsets_.insert(offsets_.end(), own, -1);
       continue;
@@ -26,16 +26,16 @@ EpilogueTotals::EpilogueTotals(const Problem& problem) {
     offsets_.push_back(static_cast<int64_t>(values_.size()));
     values_.resize(values_.size() + static_cast<size_t>(elements));
   }
-  spreads_.resize(values_.size());
+  dilations_.resize(values_.size());
   magnitudes_.resize(values_.size());
 }
 
-void EpilogueTotals::Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const {
+void EpilogueReductions::Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const {
   for (size_t operand = 0; operand < epilogue.size(); ++operand) {
     if (offsets_[operand] < 0) continue;
     Comparison own;
     const auto elements = static_cast<double>(epilogue[operand].shape.Elements());
-    const double adding = TotalErrorFactor(static_cast<double>(output_elements_) / elements);
+    const double adding = ReductionErrorFactor(static_cast<double>(output_elements_) / elements);
     for (int64_t i = 0; i < epilogue[operand].shape.Elements(); ++i) {
       const auto place = static_cast<size_t>(offsets_[operand] + i);
       const double reference = values_[place];
@@ -47,12 +47,12 @@ void EpilogueTotals::Compare(const std::vector<HostTensor>& epilogue, Comparison
         if (into.first_not_finite < 0) into.first_not_finite = 0;
         continue;
       }
-      const double allowed = spreads_[place] + adding * magnitudes_[place];
+      const double allowed = dilations_[place] + adding * magnitudes_[place];
       const double error = std::max(0.0, std::abs(out - reference) - allowed);
       own.error_squares += error * error;
       own.reference_squares += reference * reference;
     }
-    into.totals_error = std::max(into.totals_error, own.RelativeError());
+    into.reductions_error = std::max(into.reductions_error, own.RelativeError());
   }
 }
 

@@ -40,8 +40,8 @@ Status RoleVerifier::CheckMma(const Op& op) const {
                             " and k=", program_.tile_k));
     }
   }
-  if (!InRange(attrs.sums, 0, registers ? kRegisterAccumulators : 1))
-    return Broken(12, Cat("a role has no accumulator ", attrs.sums));
+  if (!InRange(attrs.accumulator, 0, registers ? kRegisterAccumulators : 1))
+    return Broken(12, Cat("a role has no accumulator ", attrs.accumulator));
   if (registers) {
     if (program_.Rows() % (16 * role_->warps) == 0) return Ok();
     return Broken(12, Cat("tile_", NameOf(program_.row_axis), "=", program_.Rows(),
@@ -72,13 +72,13 @@ Status RoleVerifier::CheckMmaScaled(const Op& op) const {
   const auto& attrs = op.As<MmaScaledAttrs>();
   const Channel& accumulator = ChannelOfSlot(op.operands[0]);
   const Channel& factors = ChannelOfSlot(op.operands[1]);
-  if (accumulator.own || accumulator.rows != program_.Rows() || accumulator.columns != program_.Columns())
+  if (accumulator.is_private || accumulator.rows != program_.Rows() || accumulator.columns != program_.Columns())
     return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
   LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, program_.row_axis, program_.Rows()));
   LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas));
   const int blocks = program_.tile_k / (static_cast<int>(kMxRun) * ScaleBlock::kFactors);
   const int of_a = blocks * program_.Rows() / kPartitionLanes, of_b = blocks * program_.Columns() / kPartitionLanes;
-  if (factors.own && attrs.b_scales == of_a && factors.columns == of_a + of_b) return Ok();
+  if (factors.is_private && attrs.b_scales == of_a && factors.columns == of_a + of_b) return Ok();
   return Broken(12, Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
 }
 
@@ -95,7 +95,7 @@ Status RoleVerifier::CheckScaleCopy(const Op& op) const {
   if (!whole)
     return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(attrs.tile)].name, " has no whole blocks"));
   const int end = attrs.column + (blocks - 1) * attrs.step + ScaleBlock::kFactors;
-  if (factors.own && attrs.step >= ScaleBlock::kFactors && InRange(attrs.column, 0, factors.columns) &&
+  if (factors.is_private && attrs.step >= ScaleBlock::kFactors && InRange(attrs.column, 0, factors.columns) &&
       end <= factors.columns)
     return Ok();
   return Broken(12, Cat(blocks, " blocks from column ", attrs.column, " on leave channel ", factors.name));
@@ -106,7 +106,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const bool multiplies = op.kind == OpKind::kMmaTensor;
   const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
   const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
-  if (!operand.own || operand.rows != program_.tile_m || operand.columns != columns) {
+  if (!operand.is_private || operand.rows != program_.tile_m || operand.columns != columns) {
     return Broken(12, Cat("channel ", operand.name, " is not an operand of ", program_.tile_m, " lanes and ", columns,
                           " columns in Tensor Memory"));
   }
@@ -117,9 +117,9 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   if (multiplies) {
     const auto& attrs = op.As<MmaTensorAttrs>();
     if (op.operands.size() > 5) return Broken(7, "an MMA has more than one lane mask");
-    if (!InRange(attrs.lost, 0, kPartitionLanes))
-      return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.lost, " are stale"));
-    if ((attrs.shift || attrs.lost != 0) && program_.tile_m != kTensorLanes)
+    if (!InRange(attrs.stale, 0, kPartitionLanes))
+      return Broken(8, Cat("of ", kPartitionLanes, " lanes ", attrs.stale, " are stale"));
+    if ((attrs.shift || attrs.stale != 0) && program_.tile_m != kTensorLanes)
       return Broken(12, Cat("a shift moves ", kTensorLanes, " lanes"));
   }
   const Channel& source = ChannelOfSlot(op.operands[multiplies ? 2 : 1]);

@@ -1,4 +1,4 @@
-// PixelWalk: where the rows of an implicit GEMM are in the images of a convolution, as ops
+// PixelIndex: where the rows of an implicit GEMM are in the images of a convolution, as ops
 // (compiler/contraction/conv_geometry.h).
 //
 // Thread-safety: a value; all functions are pure but for the ops that they append.
@@ -11,8 +11,8 @@
 
 namespace laneshift::compiler {
 
-struct PixelWalk {
-  explicit PixelWalk(const ConvGeometry& geometry)
+struct PixelIndex {
+  explicit PixelIndex(const ConvGeometry& geometry)
       : dimensions(geometry.planes ? 3 : 2), masks_border(geometry.masks_border) {}
 
   size_t dimensions;
@@ -25,7 +25,7 @@ struct PixelWalk {
   std::vector<ir::ValueId> TileStart(ir::Builder& b, ir::ValueId position, ir::ValueId group) const;
 
  private:
-  std::vector<ir::ValueId> WalkStart(ir::Builder& b, ir::ValueId position, ir::ValueId group) const;
+  std::vector<ir::ValueId> PixelStart(ir::Builder& b, ir::ValueId position, ir::ValueId group) const;
 };
 
 }  // namespace laneshift::compiler

@@ -13,7 +13,7 @@
 namespace laneshift::compiler {
 
 // Ok, or kUnsupported with the rule that the operand breaks under this schedule.
-Status TmaReaches(const Contraction& contraction, const Schedule& schedule, ir::Operand operand);
+Status CheckTmaAddressable(const Contraction& contraction, const Schedule& schedule, ir::Operand operand);
 
 // Whether the target's tensor core reads the operand only along K, though it is stored along the other axis.
 bool Transposes(const OperandSource& source, const target::Target& target);

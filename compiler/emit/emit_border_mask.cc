@@ -34,12 +34,12 @@ Value* FirstOfEachRow(Emitter& e, int count, Value* pitch) {
 // Tap `columns` to the left has no pixel for the first positions of a row. To the right: a position that many columns
 // further on is then among the first of the next row. So in both cases the first |columns| positions of rows count, in
 // the second from `columns` further on.
-Value* EmitLanesBeside(const RoleContext& cx, int columns, Value* position) {
+Value* EmitRowBorderMask(const RoleContext& cx, int columns, Value* position) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int count = std::abs(columns);
   LS_CHECK(count > 0 && count < ir::kPartitionLanes, "a tap ", columns, " columns away from the output pixel");
-  Value* pitch = cx.Param(ir::Binding::kWalkQ);
+  Value* pitch = cx.Param(ir::Binding::kPaddedQ);
   Value* pattern = FirstOfEachRow(e, count, pitch);
   if (columns > 0) position = b.CreateAdd(position, e.C32(columns));
   Value* at = b.CreateURem(position, pitch);  // in its row

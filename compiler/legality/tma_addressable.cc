@@ -1,4 +1,4 @@
-#include "compiler/legality/tma_reach.h"
+#include "compiler/legality/tma_addressable.h"
 
 #include <string>
 
@@ -26,7 +26,7 @@ Error Unreachable(const OperandSource& source, const std::string& what) {
                        other_path.empty() ? Cat("use ", source.name, "_load=pack, or pad it") : other_path));
 }
 
-Status ReachesAddresses(const OperandSource& source) {
+Status CheckTmaAddresses(const OperandSource& source) {
   const auto check = [&](std::string_view what, int64_t bytes) -> Status {
     if (bytes % kTmaUnit == 0) return Ok();
     return Unreachable(source, Cat("its ", what, " of ", bytes, " bytes is not a multiple of 16"));
@@ -39,7 +39,7 @@ Status ReachesAddresses(const OperandSource& source) {
 }
 
 // The limits of im2col tensor maps and of the offsets of their copies.
-Status ReachesWalk(const OperandSource& source, const ConvGeometry& geometry) {
+Status CheckTmaIm2col(const OperandSource& source, const ConvGeometry& geometry) {
   const Im2colBox box = BoxOfX(geometry);
   const int corner = geometry.planes ? 16 : 128;  // lowest is -corner, highest corner - 1
   const int64_t offset_limit = geometry.planes ? 32 : 256;
@@ -63,18 +63,18 @@ Status ReachesWalk(const OperandSource& source, const ConvGeometry& geometry) {
 }
 
 // A copy loads channels of only one group if a block of them ends where the group does.
-Status ReachesGroups(const Contraction& contraction, const OperandSource& source, int block, std::string_view what) {
+Status CheckTmaGroups(const Contraction& contraction, const OperandSource& source, int block, std::string_view what) {
   if (contraction.batch == 1 || source.kind != SourceKind::kPixels || source.run % block == 0) return Ok();
   return Unreachable(source, Cat(what, " of ", block, " channels would mix groups of ", source.run));
 }
 
-Status ReachesLoads(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
+Status CheckTmaLoads(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
   switch (source.kind) {
     case SourceKind::kMatrix:
       return Ok();
     case SourceKind::kPixels:
-      LS_TRY(ReachesGroups(contraction, source, schedule.tile_k, "a block"));
-      return ReachesWalk(source, contraction.geometry);
+      LS_TRY(CheckTmaGroups(contraction, source, schedule.tile_k, "a block"));
+      return CheckTmaIm2col(source, contraction.geometry);
     case SourceKind::kFilter:
       if (schedule.a_load != LoadPath::kCopy || TapsAreEven(source, true)) return Ok();
       return Unreachable(source, "its taps do not follow each other without gaps, as gathered activations do");
@@ -82,30 +82,30 @@ Status ReachesLoads(const Contraction& contraction, const Schedule& schedule, co
   __builtin_unreachable();
 }
 
-Status ReachesStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
+Status CheckTmaStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
   if (const int64_t bytes = source.memory.Inner() * source.ElementBytes(); bytes % kTmaUnit != 0)
     return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at multiples of 16"));
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).
-  if (contraction.geometry.walk_q != contraction.geometry.output[kWidth])
+  if (contraction.geometry.padded_q != contraction.geometry.output[kWidth])
     return Unreachable(source, "its rows are shorter than those of the loads, and bulk stores cannot skip gaps");
-  return ReachesGroups(contraction, source, schedule.tile_n, "a tile");
+  return CheckTmaGroups(contraction, source, schedule.tile_n, "a tile");
 }
 
 }  // namespace
 
-Status TmaReaches(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+Status CheckTmaAddressable(const Contraction& contraction, const Schedule& schedule, Operand operand) {
   const OperandSource& source = contraction.Of(operand);
-  if (operand == Operand::kB && source.inner_axis == Axis::kN && ir::JoinsHalves(contraction.epilogue())) {
+  if (operand == Operand::kB && source.inner_axis == Axis::kN && ir::HasSplitGateUp(contraction.epilogue())) {
     return MakeError(
         ErrorCode::kUnsupported,
         Cat("the TMA cannot reach ", source.name,
             ": the columns of a gated pair are in two halves of a row, of which it would load single elements; use ",
             source.name, "_load=copy, or ", source.name, "_major=k"));
   }
-  LS_TRY(ReachesAddresses(source));
-  return operand == Operand::kD ? ReachesStores(contraction, schedule, source)
-                                : ReachesLoads(contraction, schedule, source);
+  LS_TRY(CheckTmaAddresses(source));
+  return operand == Operand::kD ? CheckTmaStores(contraction, schedule, source)
+                                : CheckTmaLoads(contraction, schedule, source);
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {

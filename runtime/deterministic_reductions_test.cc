@@ -40,9 +40,9 @@ std::vector<float> FloatsOf(const Bytes& bytes) {
 }
 
 // The operands of one problem on the device, and the values of its reductions after a run.
-class TotalsRun {
+class ReductionRun {
  public:
-  TotalsRun(const Engine& engine, const Problem& problem)
+  ReductionRun(const Engine& engine, const Problem& problem)
       : context_(engine.parts().device.context()), stream_(*device::Stream::Create(context_)), problem_(problem) {
     roles_.a = Upload(Values(ir::Stored(problem, ir::OperandRole::kA).Bytes(), 1));
     roles_.b = Upload(Values(ir::Stored(problem, ir::OperandRole::kB).Bytes(), 2));
@@ -66,14 +66,14 @@ class TotalsRun {
     }
     const Status ran = plan.Execute(stream_.handle(), runtime::ArgumentsOf(problem_, roles_), workspace);
     EXPECT_TRUE(ran) << ran.error().message;
-    Bytes totals;
+    Bytes reductions;
     for (const size_t at : tensors_) {
       Bytes own(buffers_[at].size());
       EXPECT_TRUE(buffers_[at].CopyToHost(stream_, own.data(), own.size()));
       EXPECT_TRUE(stream_.Synchronize());
-      totals.insert(totals.end(), own.begin(), own.end());
+      reductions.insert(reductions.end(), own.begin(), own.end());
     }
-    return totals;
+    return reductions;
   }
   CUstream_st* stream() const { return stream_.handle(); }
   Arguments arguments() const { return runtime::ArgumentsOf(problem_, roles_); }
@@ -134,9 +134,9 @@ constexpr Line kLines[] = {
      "reuse=lane_shift tile=128x64x64 stages=3"},
 };
 
-class OrderedTotals : public testing::TestWithParam<Line> {};
+class DeterministicReductions : public testing::TestWithParam<Line> {};
 
-TEST_P(OrderedTotals, HaveTheSameBitsInEveryRun) {
+TEST_P(DeterministicReductions, HaveTheSameBitsInEveryRun) {
   const Line line = GetParam();
   const Problem problem = *ParseProblem(std::string(line.problem) + " numerics=deterministic");
   std::set<Bytes> results;
@@ -144,8 +144,8 @@ TEST_P(OrderedTotals, HaveTheSameBitsInEveryRun) {
     const Engine engine = OpenWith(line.target, order);
     const auto plan = engine.MakePlan(problem, *ParseSchedule(line.schedule));
     ASSERT_TRUE(plan) << plan.error().message;
-    TotalsRun totals_run(engine, problem);
-    for (int run = 0; run < 2; ++run) results.insert(totals_run.Run(*plan));
+    ReductionRun reduction_run(engine, problem);
+    for (int run = 0; run < 2; ++run) results.insert(reduction_run.Run(*plan));
   }
   ASSERT_EQ(results.size(), 1u);
   for (const float total : FloatsOf(*results.begin())) {
@@ -154,10 +154,10 @@ TEST_P(OrderedTotals, HaveTheSameBitsInEveryRun) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OrderedTotals, testing::ValuesIn(kLines));
+INSTANTIATE_TEST_SUITE_P(All, DeterministicReductions, testing::ValuesIn(kLines));
 
 // What the test above would see: sums that are added when a tile ends differ from run to run.
-TEST(UnorderedTotals, DifferFromRunToRun) {
+TEST(AtomicReductions, DifferFromRunToRun) {
   const Problem problem = *ParseProblem("gemm m=2048 n=32 k=64 epilogue=sum_n");
   std::set<Bytes> results;
   for (int run = 0; run < 20 && results.size() < 2; ++run) {
@@ -166,39 +166,39 @@ TEST(UnorderedTotals, DifferFromRunToRun) {
       const auto plan = engine.MakePlan(problem, *ParseSchedule("tile=64x32x64 stages=2 rows=m"));
       ASSERT_TRUE(plan) << plan.error().message;
       EXPECT_EQ(plan->workspace_bytes(), 0u) << "nothing is stored where the order is free";
-      results.insert(TotalsRun(engine, problem).Run(*plan));
+      results.insert(ReductionRun(engine, problem).Run(*plan));
     }
   }
   EXPECT_GT(results.size(), 1u);
 }
 
-TEST(OrderedTotalsPlan, AddsToWhatIsThere) {
+TEST(DeterministicReductionsPlan, AddsToWhatIsThere) {
   const Engine engine = OpenWith("sm_90a", "eager");
   const Problem problem = *ParseProblem("gemm m=70 n=45 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   const auto plan = engine.MakePlan(problem);
   ASSERT_TRUE(plan) << plan.error().message;
-  TotalsRun totals_run(engine, problem);
-  const std::vector<float> alone = FloatsOf(totals_run.Run(*plan, 0));
-  const std::vector<float> behind = FloatsOf(totals_run.Run(*plan, 1 << 16));
-  ASSERT_EQ(alone.size(), 70u + 45);
-  for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(behind[i], alone[i] + (1 << 16)) << "total " << i;
+  ReductionRun reduction_run(engine, problem);
+  const std::vector<float> single = FloatsOf(reduction_run.Run(*plan, 0));
+  const std::vector<float> offset_bytes = FloatsOf(reduction_run.Run(*plan, 1 << 16));
+  ASSERT_EQ(single.size(), 70u + 45);
+  for (size_t i = 0; i < single.size(); ++i) EXPECT_EQ(offset_bytes[i], single[i] + (1 << 16)) << "total " << i;
 }
 
 // Kernels that may start early wait for the previous ones: partial rows are not overwritten while they are added.
-TEST(OrderedTotalsPlan, MayOverlapItself) {
+TEST(DeterministicReductionsPlan, MayOverlapItself) {
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   std::set<Bytes> results;
   for (const LaunchOverlap overlap : {LaunchOverlap::kNone, LaunchOverlap::kProgrammatic}) {
     const Engine engine = OpenWith("sm_90a", "late", overlap);
     const auto plan = engine.MakePlan(problem, *ParseSchedule("tile=64x64x64 stages=2"));
     ASSERT_TRUE(plan) << plan.error().message;
-    TotalsRun totals_run(engine, problem);
-    for (int run = 0; run < 2; ++run) results.insert(totals_run.Run(*plan));
+    ReductionRun reduction_run(engine, problem);
+    for (int run = 0; run < 2; ++run) results.insert(reduction_run.Run(*plan));
   }
   EXPECT_EQ(results.size(), 1u);
 }
 
-TEST(OrderedTotalsPlan, NeedsItsWorkspace) {
+TEST(DeterministicReductionsPlan, NeedsItsWorkspace) {
   const Engine engine = OpenWith("sm_90a", "eager");
   const Problem problem = *ParseProblem("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_m+sum_n");
   const auto plan = engine.MakePlan(problem, *ParseSchedule("tile=64x64x64 rows=m"));
@@ -206,14 +206,14 @@ TEST(OrderedTotalsPlan, NeedsItsWorkspace) {
   // Counters; 4 partial rows of 304 elements, one for each 64 columns; 19 of 200, one for each 16 rows.
   const auto counters = static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes);
   EXPECT_EQ(plan->workspace_bytes(), counters + 4 * 304 * 4 + 19 * 200 * 4);
-  TotalsRun totals_run(engine, problem);
-  const Status without = plan->Execute(totals_run.stream(), totals_run.arguments(), nullptr);
+  ReductionRun reduction_run(engine, problem);
+  const Status without = plan->Execute(reduction_run.stream(), reduction_run.arguments(), nullptr);
   ASSERT_FALSE(without);
   EXPECT_EQ(without.error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(without.error().message.find("deterministic reductions need it"), std::string::npos)
       << without.error().message;
   // There is no schedule that needs none.
-  const Status ran = engine.Run(problem, totals_run.stream(), totals_run.arguments());
+  const Status ran = engine.Run(problem, reduction_run.stream(), reduction_run.arguments());
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(ran.error().message.find("make a plan and pass Execute a workspace, or use numerics=default"),
