@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
                                          Sweep{"clusters.txt", 40, {""}}, Sweep{"pingpong.txt", 30, {""}},
                                          Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
                                          Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
-                                         Sweep{"registers.txt", 12, {""}}, Sweep{"ordered.txt", 82, {""}},
+                                         Sweep{"registers.txt", 24, {""}}, Sweep{"ordered.txt", 82, {""}},
                                          Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 24, {""}},
                                          Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
                          [](const auto& swept) {
