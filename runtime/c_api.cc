@@ -272,37 +272,68 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                               const void* scale_a, const void* scale_b, const void* scale_d,
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes) {
+  const laneshift_arguments arguments{.size = sizeof(laneshift_arguments),
+                                      .a = a,
+                                      .b = b,
+                                      .c = c,
+                                      .d = d,
+                                      .bias = bias,
+                                      .scale_a = scale_a,
+                                      .scale_b = scale_b,
+                                      .scale_d = scale_d,
+                                      .tensor_scale_a = nullptr,
+                                      .tensor_scale_b = nullptr,
+                                      .epilogue = epilogue,
+                                      .epilogue_count = count,
+                                      .workspace = workspace};
+  return laneshift_plan_execute_arguments(plan, stream, &arguments, error, error_bytes);
+}
+
+laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CUstream_st* stream,
+                                                  const laneshift_arguments* arguments, char* error,
+                                                  size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
-    if (count > 0 && epilogue == nullptr) return Missing("epilogue");
-    laneshift::EpilogueArguments operands{};
-    if (count > operands.size()) {
-      return laneshift::MakeError(
-          laneshift::ErrorCode::kInvalidArgument,
-          Cat(count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
+    if (arguments == nullptr) return Missing("arguments");
+    if (arguments->size != sizeof(laneshift_arguments)) {
+      return laneshift::MakeError(laneshift::ErrorCode::kInvalidArgument,
+                                  Cat("arguments->size is ", arguments->size, ", not sizeof(laneshift_arguments), ",
+                                      sizeof(laneshift_arguments)));
     }
-    std::copy_n(epilogue, count, operands.begin());
-    const laneshift::GemmArguments roles{.a = a,
-                                         .b = b,
-                                         .c = c,
-                                         .d = d,
-                                         .bias = bias,
-                                         .scale_a = scale_a,
-                                         .scale_b = scale_b,
-                                         .scale_d = scale_d,
-                                         .epilogue = operands};
-    if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
+    if (arguments->epilogue_count > 0 && arguments->epilogue == nullptr) return Missing("epilogue");
+    laneshift::EpilogueArguments operands{};
+    if (arguments->epilogue_count > operands.size()) {
+      return laneshift::MakeError(laneshift::ErrorCode::kInvalidArgument,
+                                  Cat(arguments->epilogue_count, " operands of an epilogue; there are at most ",
+                                      laneshift::kMaxEpilogueOperands));
+    }
+    std::copy_n(arguments->epilogue, arguments->epilogue_count, operands.begin());
+    if (!plan->of_conv) {
+      return plan->plan.Execute(stream,
+                                laneshift::GemmArguments{.a = arguments->a,
+                                                         .b = arguments->b,
+                                                         .c = arguments->c,
+                                                         .d = arguments->d,
+                                                         .bias = arguments->bias,
+                                                         .scale_a = arguments->scale_a,
+                                                         .scale_b = arguments->scale_b,
+                                                         .scale_d = arguments->scale_d,
+                                                         .tensor_scale_a = arguments->tensor_scale_a,
+                                                         .tensor_scale_b = arguments->tensor_scale_b,
+                                                         .epilogue = operands},
+                                arguments->workspace);
+    }
     return plan->plan.Execute(stream,
-                              laneshift::ConvArguments{.x = a,
-                                                       .w = b,
-                                                       .z = c,
-                                                       .y = d,
-                                                       .bias = bias,
-                                                       .scale_x = scale_a,
-                                                       .scale_w = scale_b,
-                                                       .scale_y = scale_d,
+                              laneshift::ConvArguments{.x = arguments->a,
+                                                       .w = arguments->b,
+                                                       .z = arguments->c,
+                                                       .y = arguments->d,
+                                                       .bias = arguments->bias,
+                                                       .scale_x = arguments->scale_a,
+                                                       .scale_w = arguments->scale_b,
+                                                       .scale_y = arguments->scale_d,
                                                        .epilogue = operands},
-                              workspace);
+                              arguments->workspace);
   });
 }
 

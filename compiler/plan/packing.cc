@@ -161,7 +161,7 @@ int64_t PackedBytes(const OperandSource& source) {
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  return stored.kind == SourceKind::kMatrix ? stored.memory.Elements() * stored.ElementBytes() : 0;
+  return stored.kind == SourceKind::kMatrix ? stored.BytesOf(stored.memory.Elements()) : 0;
 }
 
 Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target) {
