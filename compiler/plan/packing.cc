@@ -130,6 +130,12 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
     }
+    if (DataTypeBits(source.type()) < 8) {
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat("the TMA cannot reach ", name, ", and ", name, "_load=pack copies whole bytes: rows of ",
+                           DataTypeName(source.type()), " begin at multiples of 16 bytes; pad them with ld", name, "=",
+                           base::RoundUp(source.Pitch(), 8 * kCopyAlignment / DataTypeBits(source.type()))));
+    }
     if (!Transposes(source, target)) continue;
     return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack keeps the layout of rows, and the tensor core of ",
                                                   target.name, " reads ", DataTypeName(source.type()), " along k; use ",

@@ -104,11 +104,11 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
 
-/* The same by a structure, for all kinds of problem: fields that the problem has no use for are null. `size` is
-   sizeof(laneshift_arguments), so that fields may be added. For a convolution a, b, c and d are x, w, z and y. The
+/* The same by a structure, for all kinds of problem: fields that the problem has no use for are null. Set
+   `struct_bytes` to sizeof(laneshift_arguments). For a convolution a, b, c and d are x, w, z and y. The
    tensor_scale fields are the f32 factors of whole operands of scale=nv. */
 typedef struct laneshift_arguments {
-  size_t size;
+  size_t struct_bytes;
   const void* a;
   const void* b;
   const void* c;
