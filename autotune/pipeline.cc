@@ -10,6 +10,7 @@
 #include "compiler/contraction/bindings.h"
 #include "compiler/plan/constant_indices.h"
 #include "compiler/plan/work_plan.h"
+#include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
 #include "ir/mma.h"
 #include "ir/stored_tensor.h"
@@ -29,7 +30,7 @@ constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr int64_t kSectorBytes = 32;  // of memory
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
-double Bytes(DataType type) { return static_cast<double>(DataTypeBytes(type)); }
+double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8; }
 
 // One role of a program as steps.
 class StepWriter {
@@ -457,7 +458,7 @@ void CountPartial(const Problem& problem, const Schedule& schedule, double parti
   constexpr double kUnaligned = 3;
   const auto weight = [&](bool of_b) {
     const ir::StoredTensor tensor = ir::Stored(problem, of_b ? ir::OperandRole::kB : ir::OperandRole::kA);
-    const int64_t pitch = tensor.pitches[ir::StoredTensor::kDimensions - 2] * DataTypeBytes(tensor.type);
+    const int64_t pitch = ir::BytesOf(tensor.type, tensor.pitches[ir::StoredTensor::kDimensions - 2]);
     const bool packed = (of_b ? schedule.b_load : schedule.a_load) == LoadPath::kPack;
     return packed || pitch % kSectorBytes == 0 ? 1.0 : kUnaligned;
   };
@@ -497,7 +498,7 @@ double StoredRow(const ir::Program& program) {
 // The bytes of each operand that exist, and that are stored.
 void CountMemory(const compiler::Contraction& contraction, Pipeline& pipeline) {
   const auto bytes = [](const compiler::OperandSource& source) {
-    return static_cast<double>(source.memory.Elements() * source.ElementBytes());
+    return static_cast<double>(source.BytesOf(source.memory.Elements()));
   };
   pipeline.a.unique_bytes = bytes(contraction.a);
   pipeline.b.unique_bytes = bytes(contraction.b);

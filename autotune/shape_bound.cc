@@ -33,7 +33,7 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
   const bool gathers = contraction.ReadsPixels() && shape.a_load == LoadPath::kCopy;
   const double run = number(contraction.run);
   return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
-          .element_bytes = number(contraction.a.ElementBytes()),
+          .element_bytes = number(DataTypeBits(contraction.a.type())) / 8,
           .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
           .b_resident = shape.b_keep > 0 || geometry.known_filter};
 }

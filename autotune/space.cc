@@ -27,7 +27,7 @@ using target::Target;
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 
 // Elements of `bytes` bytes.
-int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTypeBytes(type)); }
+int Elements(int bytes, DataType type) { return 8 * bytes / static_cast<int>(DataTypeBits(type)); }
 
 // How an operand that is a matrix may be loaded: by bulk copies if it is TMA-addressable, otherwise by bulk copies of a
 // packed copy, or by threads.
@@ -128,7 +128,7 @@ class ShapeList {
       : problem_(problem), contraction_(compiler::ContractionOf(problem)), constraint_(constraint), target_(target) {
     const double cached = PublishedMachine(target).l2_bytes * 1e6 * kUseOfL2;
     const auto bytes = [](const compiler::OperandSource& source) {
-      return static_cast<double>(source.memory.Elements() * source.ElementBytes());
+      return static_cast<double>(source.BytesOf(source.memory.Elements()));
     };
     bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) > cached;
   }
@@ -265,7 +265,7 @@ class ShapeList {
     if (shape.tile_m < kLeastResidentRows || TilesOf(shape) <= target_.default_sm_count) return;
     const Contraction contraction = contraction_.Under(problem_, shape);
     const compiler::ResidentOperand b = compiler::ResidentOf(contraction, shape);
-    const int64_t bytes = b.blocks * shape.tile_k * shape.tile_n * contraction.b.ElementBytes();
+    const int64_t bytes = contraction.b.BytesOf(b.blocks * shape.tile_k * shape.tile_n);
     if (b.matrices > 1 || b.blocks > kMostResidentBlocks || bytes > kMostResident) return;
     if (contraction.geometry.known_filter) return;  // resident anyway
     const int64_t columns = base::CeilDiv(b.columns, shape.tile_n);

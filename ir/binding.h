@@ -29,6 +29,7 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(Base, "base_", kPointer, "abcd")                              \
   FAMILY(BaseBias, "base_bias", kPointer, "")                          \
   FAMILY(BaseScale, "base_scale_", kPointer, "ab d")                   \
+  FAMILY(BaseTensorScale, "base_tensor_scale_", kPointer, "ab")        \
   FAMILY(Workspace, "workspace", kPointer, "")                         \
   FAMILY(Pitch, "pitch_", kInt64, "abcd")                              \
   FAMILY(Stride, "stride_", kInt64, "abcd")                            \
@@ -77,6 +78,7 @@ enum class BindingFamily : uint8_t {
   BINDING(MapScaleA, MapScale, 0) BINDING(MapScaleB, MapScale, 1) \
   LS_OPERAND_BINDINGS(BINDING, Base) BINDING(BaseBias, BaseBias, 0) BINDING(Workspace, Workspace, 0) \
   BINDING(BaseScaleA, BaseScale, 0) BINDING(BaseScaleB, BaseScale, 1) BINDING(BaseScaleD, BaseScale, 3) \
+  BINDING(BaseTensorScaleA, BaseTensorScale, 0) BINDING(BaseTensorScaleB, BaseTensorScale, 1) \
   LS_OPERAND_BINDINGS(BINDING, Pitch) LS_OPERAND_BINDINGS(BINDING, Stride) \
   LS_OPERAND_BINDINGS(BINDING, Row) LS_OPERAND_BINDINGS(BINDING, Plane) \
   BINDING(M, M, 0) BINDING(N, N, 0) BINDING(K, K, 0) BINDING(Batch, Batch, 0) BINDING(Columns, Columns, 0) \

@@ -144,7 +144,7 @@ Status ValidateConv(const ConvProblem& p) {
       LS_TRY(CheckPitch(PitchKey(tensor.pitches, distance), p.*tensor.pitches.*distance));
     }
   }
-  LS_TRY(CheckOperandTypes("x", p.x, "w", p.w));
+  LS_TRY(CheckOperandTypes("x", p.x, "w", p.w, Scaling::kNone));
   LS_TRY(CheckPrecision(p.x, p.sum, p.scale));
   LS_TRY(CheckResultType("y", p.y));
   LS_TRY(CheckAddendType("z", p.z, p.y));
@@ -155,7 +155,7 @@ Status ValidateConv(const ConvProblem& p) {
                    .beta = p.beta,
                    .bias = p.bias != ConvBias::kNone,
                    .epilogue = &p.epilogue}));
-  if (p.scale == Scaling::kBlock || p.scale == Scaling::kMx) {
+  if (p.scale == Scaling::kBlock || BlockScalingOf(p.scale)) {
     return InvalidProblem(Cat("scale=", NameOf(p.scale),
                               " is for gemm; a conv has scale=tensor (one scale factor per "
                               "operand)"));
@@ -190,7 +190,7 @@ double Flops(const ConvProblem& p) {
 
 double Bytes(const ConvProblem& p) {
   const auto count = static_cast<double>(p.n);
-  const auto size = [](DataType type) { return static_cast<double>(DataTypeBytes(type)); };
+  const auto size = [](DataType type) { return BitsOf(type) / 8.0; };
   double bytes = Product(count, p.input, p.c) * size(p.x) +
                  Product(static_cast<double>(p.k), p.filter, p.c / p.groups) * size(p.w) +
                  Product(count, p.Output(), OutputColumns(p)) * size(p.y);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/check.h"
+
 namespace laneshift {
 namespace ir {
 namespace {
@@ -32,7 +34,7 @@ const DataTypeInfo& InfoOf(DataType type) { return kTypes[static_cast<size_t>(ty
 
 DataType ResultType(DataType a) {
   if (IsInteger(a)) return DataType::kS32;
-  if (IsFloat8(a)) return DataType::kBf16;
+  if (InfoOf(a).bits <= 8) return DataType::kBf16;
   return a == DataType::kTf32 ? DataType::kF32 : a;
 }
 
@@ -48,6 +50,12 @@ double LargestOf(DataType type) {
 
 std::string_view DataTypeName(DataType type) { return ir::InfoOf(type).name; }
 
-int64_t DataTypeBytes(DataType type) { return ir::BitsOf(type) / 8; }
+int64_t DataTypeBits(DataType type) { return ir::BitsOf(type); }
+
+int64_t DataTypeBytes(DataType type) {
+  const int bits = ir::BitsOf(type);
+  LS_CHECK(bits % 8 == 0, "an element of ", DataTypeName(type), " is not whole bytes");
+  return bits / 8;
+}
 
 }  // namespace laneshift

@@ -37,6 +37,9 @@ const DataTypeInfo& InfoOf(DataType type);
 
 inline int BitsOf(DataType type) { return InfoOf(type).bits; }
 
+// Of `elements` adjacent elements, the last byte possibly in part.
+inline int64_t BytesOf(DataType type, int64_t elements) { return (elements * BitsOf(type) + 7) / 8; }
+
 inline bool IsInteger(DataType type) { return InfoOf(type).IsInteger(); }
 // e4m3 or e5m2.
 inline bool IsFloat8(DataType type) { return InfoOf(type).IsFloat8(); }
@@ -46,7 +49,7 @@ double LargestOf(DataType type);
 
 // The default type of what is added to a D of type `d`: `d`, or bf16 where D is too narrow for it.
 inline DataType AddendType(DataType d) { return IsFloat8(d) ? DataType::kBf16 : d; }
-// The default type of the result of operands of type `a`: `a` itself; bf16 of e4m3 and e5m2, f32 of tf32, s32 of
+// The default type of the result of operands of type `a`: `a` itself; bf16 of narrower floats, f32 of tf32, s32 of
 // integers.
 DataType ResultType(DataType a);
 

@@ -59,7 +59,7 @@ constexpr Key kKeys[] = {
     {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor), by blocks of 128 (block), or ue8m0 for 32 of k (mx)"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor), by blocks of 128 (block), ue8m0 for 32 of k (mx), or of e2m1 ue4m3 for 16 of k (nv)"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
     {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
@@ -215,7 +215,7 @@ Status Validate(const GemmProblem& p) {
       {"lda", p.lda},           {"ldb", p.ldb},           {"ldc", p.ldc},           {"ldd", p.ldd},
       {"stride_a", p.stride_a}, {"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}};
   for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
-  LS_TRY(CheckOperandTypes("a", p.a, "b", p.b));
+  LS_TRY(CheckOperandTypes("a", p.a, "b", p.b, p.scale));
   LS_TRY(CheckPrecision(p.a, p.sum, p.scale));
   LS_TRY(CheckResultType("d", p.d));
   LS_TRY(CheckAddendType("c", p.c, p.d));
@@ -282,6 +282,35 @@ std::vector<GrammarRow> GemmKeys() {
   return rows;
 }
 
+// Elements of fewer than eight bits are packed along K, and each row and matrix begins with a byte.
+Status CheckPacked(const GemmProblem& p) {
+  struct Packed {
+    std::string_view name;
+    DataType type;
+    Major major;
+    std::string_view pitch_name, stride_name;
+    int64_t pitch, stride;
+  };
+  const Packed operands[] = {{"a", p.a, p.a_major, "lda", "stride_a", p.lda, p.stride_a},
+                             {"b", p.b, p.b_major, "ldb", "stride_b", p.ldb, p.stride_b}};
+  for (const Packed& operand : operands) {
+    if (BitsOf(operand.type) >= 8) continue;
+    if (operand.major != Major::kK) {
+      return InvalidProblem(
+          Cat(operand.name, "=", DataTypeName(operand.type), " is packed along k; use ", operand.name, "_major=k"));
+    }
+    const int64_t whole = 8 / BitsOf(operand.type);
+    const std::pair<std::string_view, int64_t> counts[] = {
+        {"k", p.k}, {operand.pitch_name, operand.pitch}, {operand.stride_name, p.batch > 1 ? operand.stride : 0}};
+    for (const auto& [name, value] : counts) {
+      if (value % whole == 0) continue;
+      return InvalidProblem(Cat(name, "=", value, " elements of ", DataTypeName(operand.type),
+                                " are not whole bytes; use a multiple of ", whole));
+    }
+  }
+  return Ok();
+}
+
 Result<Problem> Complete(GemmProblem gemm) {
   LS_TRY(Validate(gemm));
   LS_ASSIGN(gemm.epilogue, CompleteEpilogue(std::move(gemm.epilogue), gemm.d, gemm.numerics, kGemmLetters));
@@ -296,6 +325,7 @@ Result<Problem> Complete(GemmProblem gemm) {
     if (matrix.letter == 'c' && gemm.beta == 0) continue;
     LS_TRY(CheckMatrix(gemm, matrix));
   }
+  LS_TRY(CheckPacked(gemm));
   return Problem(gemm);
 }
 
@@ -321,7 +351,7 @@ double Flops(const GemmProblem& p) {
 
 double Bytes(const GemmProblem& p) {
   const auto bytes = [](int64_t rows, int64_t columns, DataType type) {
-    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(DataTypeBytes(type));
+    return static_cast<double>(rows) * static_cast<double>(columns) * BitsOf(type) / 8;
   };
   double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, OutputColumns(p), p.d);
   if (p.beta != 0) matrix += bytes(p.m, p.n, p.c);

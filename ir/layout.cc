@@ -19,7 +19,7 @@ Swizzle WidestSwizzle(int row_bytes) {
 }
 
 int SharedLayout::Offset(int outer_index, int inner_index) const {
-  const int byte = inner_index * ElementBytes();
+  const int byte = InnerBytes(inner_index);
   return byte / Span() * ColumnBytes() + outer_index * Span() + byte % Span();
 }
 

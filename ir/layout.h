@@ -35,14 +35,16 @@ struct SharedLayout {
   int outer = 0, inner = 0;
   Swizzle swizzle = Swizzle::k128;
 
+  // REQUIRES: elements are whole bytes.
   int ElementBytes() const { return static_cast<int>(DataTypeBytes(type)); }
+  int RowBytes() const { return InnerBytes(inner); }
   int Span() const { return SpanBytes(swizzle); }
   int Bytes() const { return Columns() * ColumnBytes(); }
   // A start at a multiple of this repeats the swizzle pattern from its beginning.
   int Alignment() const { return 8 * Span(); }
   // Columns of one span, and the elements of one.
-  int Columns() const { return (inner * ElementBytes() + Span() - 1) / Span(); }
-  int ColumnElements() const { return inner * ElementBytes() < Span() ? inner : Span() / ElementBytes(); }
+  int Columns() const { return (RowBytes() + Span() - 1) / Span(); }
+  int ColumnElements() const { return RowBytes() < Span() ? inner : 8 * Span() / static_cast<int>(DataTypeBits(type)); }
   int ColumnBytes() const { return outer * Span(); }
   bool KMajor() const { return inner_axis == Axis::kK; }
   // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask)
@@ -55,12 +57,13 @@ struct SharedLayout {
   int OffsetAlong(Axis axis, int index) const;
 
   bool operator==(const SharedLayout&) const = default;
+
+ private:
+  int InnerBytes(int elements) const { return elements * static_cast<int>(DataTypeBits(type)) / 8; }
 };
 
 // Bytes that bulk copies of `box`, one for each column of `tile`, bring.
-inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) {
-  return box.outer * tile.inner * tile.ElementBytes();
-}
+inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) { return box.outer * tile.RowBytes(); }
 
 // Fields of the shared-memory matrix descriptor of wgmma and tcgen05.mma for a SharedLayout, in bytes.
 struct MatrixStrides {

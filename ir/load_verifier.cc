@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "ir/role_verifier.h"
 
 namespace laneshift::ir {
@@ -82,7 +83,8 @@ Status RoleVerifier::CheckGather(const Op& op) {
   const auto& attrs = op.As<GatherAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
   if (program_.ctas != 1) return Broken(8, "only bulk copies serve pairs");
-  const int whole = 16 / ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.ElementBytes();
+  const SharedLayout& layout = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+  const int whole = 8 * 16 / BitsOf(layout.type);
   if (attrs.vector != 1 && attrs.vector != whole)
     return Broken(8, Cat("vector=", attrs.vector, " is not 1 or ", whole));
   const int extents[] = {attrs.channels, attrs.columns, attrs.rows, attrs.planes};
@@ -111,8 +113,7 @@ Status RoleVerifier::CheckRowBorderMask(const Op& op) const {
 Status RoleVerifier::CheckPack(const Op& op) const {
   const auto& attrs = op.As<PackAttrs>();
   constexpr int kLanes = 32, kPieceBytes = 16;
-  if (program_.tile_n * DataTypeBytes(program_.operand_type) != kLanes * kPieceBytes ||
-      program_.tile_m % role_->warps != 0) {
+  if (BytesOf(program_.operand_type, program_.tile_n) != kLanes * kPieceBytes || program_.tile_m % role_->warps != 0) {
     return Broken(8, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " ", DataTypeName(program_.operand_type),
                          " is not ", kLanes, " pieces of ", kPieceBytes, " bytes by as many rows for each of ",
                          role_->warps, " warps"));

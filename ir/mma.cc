@@ -63,10 +63,10 @@ std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run) {
   return std::nullopt;
 }
 
-std::string OperandPairs() {
+std::string OperandPairs(int scale_run) {
   std::vector<std::string> pairs;
   for (const MmaKindInfo& kind : kMmaKinds) {
-    if (kind.scale_run != 0) continue;  // of types that other kinds have, too
+    if (kind.scale_run != scale_run) continue;
     std::string any;
     for (const TypeOfKind& row : kTypesOfKinds) {
       if (&InfoOf(row.kind) != &kind) continue;
@@ -85,7 +85,12 @@ std::string OperandPairs() {
   return text;
 }
 
-int MmaTypeCode(DataType type) { return RowOf(type).code; }
+int MmaTypeCode(MmaKind kind, DataType type) {
+  for (const TypeOfKind& row : kTypesOfKinds) {
+    if (row.kind == kind && row.type == type) return row.code;
+  }
+  LS_CHECK(false, DataTypeName(type), " is not an operand type of kind ", InfoOf(kind).text);
+}
 
 int MmaDepth(DataType type) { return InfoOf(RowOf(type).kind).k; }
 

@@ -34,12 +34,12 @@ const MmaKindInfo& InfoOf(MmaKind kind);
 std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run = 0);
 // The kind that has this operand type, if any: the first one without scale factors.
 std::optional<MmaKind> MmaKindOf(DataType type);
-// The type's code in an instruction descriptor, the same in all kinds. REQUIRES: it is an operand of a kind.
-int MmaTypeCode(DataType type);
+// The type's code in an instruction descriptor. REQUIRES: it is an operand of the kind.
+int MmaTypeCode(MmaKind kind, DataType type);
 
-inline bool CanMultiply(DataType a, DataType b) { return MmaKindOf(a, b).has_value(); }
-// In words: "both f16, both bf16, …, or each s8 or u8".
-std::string OperandPairs();
+inline bool CanMultiply(DataType a, DataType b, int scale_run = 0) { return MmaKindOf(a, b, scale_run).has_value(); }
+// Of the kinds with such scale factors, in words: "both f16, both bf16, …, or each s8 or u8".
+std::string OperandPairs(int scale_run = 0);
 
 struct MmaOperand {
   DataType type = DataType::kBf16;

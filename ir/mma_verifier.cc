@@ -1,5 +1,7 @@
 // Verifies the MMAs of a role, and their operands in Tensor Memory.
 #include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/mma.h"
 #include "ir/role_verifier.h"
 #include "ir/stored_tensor.h"
 
@@ -54,14 +56,16 @@ Status RoleVerifier::CheckMma(const Op& op) const {
 }
 
 // `tile` of a slot has `extent` elements of an operand along `axis`, and tile_k along K.
-Status RoleVerifier::CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent) const {
+Status RoleVerifier::CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent,
+                                      int scale_run) const {
   const Channel& channel = ChannelOfSlot(op.operands[operand]);
   if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
     return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
   const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
   const bool along = (layout.outer_axis == axis && layout.inner_axis == Axis::kK) ||
                      (layout.inner_axis == axis && layout.outer_axis == Axis::kK);
-  if (along && IsOperand(layout.type) && layout.Extent(axis) == extent && layout.Extent(Axis::kK) == program_.tile_k)
+  if (along && IsOperand(layout.type, scale_run) && layout.Extent(axis) == extent &&
+      layout.Extent(Axis::kK) == program_.tile_k)
     return Ok();
   return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " is not ",
                         NameOf(program_.operand_type), " of ", NameOf(axis), "=", extent, " and k=", program_.tile_k));
@@ -74,9 +78,11 @@ Status RoleVerifier::CheckMmaScaled(const Op& op) const {
   const Channel& factors = ChannelOfSlot(op.operands[1]);
   if (accumulator.is_private || accumulator.rows != program_.Rows() || accumulator.columns != program_.Columns())
     return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
-  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, program_.row_axis, program_.Rows()));
-  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas));
-  const int blocks = program_.tile_k / (static_cast<int>(kMxRun) * ScaleBlock::kFactors);
+  if (attrs.run != kMxRun && attrs.run != kNvRun)
+    return Broken(8, Cat("run=", attrs.run, " is not ", kMxRun, " or ", kNvRun));
+  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, program_.row_axis, program_.Rows(), attrs.run));
+  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas, attrs.run));
+  const int blocks = program_.tile_k / (attrs.run * ScaleBlock::kFactors);
   const int of_a = blocks * program_.Rows() / kPartitionLanes, of_b = blocks * program_.Columns() / kPartitionLanes;
   if (factors.is_private && attrs.b_scales == of_a && factors.columns == of_a + of_b) return Ok();
   return Broken(12, Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
@@ -90,7 +96,7 @@ Status RoleVerifier::CheckScaleCopy(const Op& op) const {
     return Broken(8, Cat("channel ", source.name, " has no tile ", attrs.tile));
   const SharedLayout& layout = source.tiles[static_cast<size_t>(attrs.tile)].layout;
   const int blocks = layout.outer / ScaleBlock::kLines;
-  const bool whole = layout.type == DataType::kUe8m0 && layout.inner == ScaleBlock::kLineBytes &&
+  const bool whole = ScaleBlock::Holds(layout.type) && layout.inner == ScaleBlock::kLineBytes &&
                      layout.outer % ScaleBlock::kLines == 0 && layout.swizzle == Swizzle::kNone;
   if (!whole)
     return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(attrs.tile)].name, " has no whole blocks"));
@@ -105,7 +111,7 @@ Status RoleVerifier::CheckScaleCopy(const Op& op) const {
 Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const bool multiplies = op.kind == OpKind::kMmaTensor;
   const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
-  const int columns = program_.tile_k * static_cast<int>(DataTypeBytes(program_.operand_type)) / 4;
+  const int columns = static_cast<int>(BytesOf(program_.operand_type, program_.tile_k)) / 4;
   if (!operand.is_private || operand.rows != program_.tile_m || operand.columns != columns) {
     return Broken(12, Cat("channel ", operand.name, " is not an operand of ", program_.tile_m, " lanes and ", columns,
                           " columns in Tensor Memory"));

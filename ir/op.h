@@ -158,6 +158,7 @@ struct MmaAttrs {
 };
 struct MmaScaledAttrs {
   int a_tile = 0, b_tile = 1;
+  int run = kMxRun;  // elements along K for which a scale factor is
   int b_scales = 0;  // column of the slot of scale factors at which B's begin; A's begin at 0
   bool operator==(const MmaScaledAttrs&) const = default;
 };

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/host_memory.h"
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 #include "ir/stored_tensor.h"
@@ -92,7 +93,7 @@ double ProblemFlops(const Problem& problem) {
 double ProblemBytes(const Problem& problem) {
   double bytes = std::visit([](const auto& kind) { return ir::Bytes(kind); }, problem);
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
-    bytes += static_cast<double>(operand.tensor.Elements() * DataTypeBytes(operand.tensor.type));
+    bytes += static_cast<double>(ir::BytesOf(operand.tensor.type, operand.tensor.Elements()));
   }
   return bytes;
 }

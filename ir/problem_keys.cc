@@ -9,6 +9,7 @@
 #include "ir/element_type.h"
 #include "ir/grammar.h"
 #include "ir/mma.h"
+#include "ir/stored_tensor.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::ir {
@@ -24,7 +25,7 @@ std::vector<DataType> OperandAndResultTypes() {
   std::vector<DataType> types;
   for (int i = 0; i < kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
-    if (InfoOf(type).result || CanMultiply(type, type)) types.push_back(type);
+    if (InfoOf(type).result || MmaKindOf(type)) types.push_back(type);
   }
   return types;
 }
@@ -44,7 +45,7 @@ constexpr std::string_view kNumericsDocs[] = {
     "deterministic, and results computed from a row of A (an image of x) have the same bits for any number of others",
 };
 static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
-constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx"};
+constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx", "nv"};
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> FindName(const std::string_view (&names)[kCount], std::string_view text) {
@@ -237,7 +238,7 @@ Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
   if (!scale) {
     return InvalidProblem(Cat(key, "=", text,
                               " is not a scaling; use none, tensor (one scale factor per operand), block (A by row and "
-                              "128 of k, B by 128 x 128) or mx (ue8m0 for 32 of k)"));
+                              "128 of k, B by 128 x 128), mx (ue8m0 for 32 of k) or nv (e2m1: ue4m3 for 16 of k)"));
   }
   return *scale;
 }
@@ -272,16 +273,22 @@ int64_t BoundedProduct(int64_t count, int64_t distance) {
 }
 
 Status CheckAlignment(std::string_view key, int64_t value, DataType type) {
-  if (value >= DataTypeBytes(type) && value <= 256 && std::has_single_bit(static_cast<uint64_t>(value))) return Ok();
-  return InvalidProblem(Cat(key, "=", value, " is not an alignment; use a power of two from ", DataTypeBytes(type),
+  if (value >= BytesOf(type, 1) && value <= 256 && std::has_single_bit(static_cast<uint64_t>(value))) return Ok();
+  return InvalidProblem(Cat(key, "=", value, " is not an alignment; use a power of two from ", BytesOf(type, 1),
                             " (one element) to 256 bytes"));
 }
 
-Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type) {
-  if (CanMultiply(left_type, right_type)) return Ok();
+Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type,
+                         Scaling scale) {
+  const std::optional<BlockScaling> blocks = BlockScalingOf(scale);
+  const int run = blocks ? blocks->run : 0;
+  if (CanMultiply(left_type, right_type, run)) return Ok();
+  const bool packed = BitsOf(left_type) < 8 || BitsOf(right_type) < 8;
   return InvalidProblem(Cat(left, "=", DataTypeName(left_type), " with ", right, "=", DataTypeName(right_type),
-                            " is not supported; ", left, " and ", right, " are ", OperandPairs(),
-                            left_type == DataType::kF32 ? Cat("; f32 in memory is ", left, "=tf32") : ""));
+                            " is not supported", blocks ? Cat(" with scale=", NameOf(scale)) : "", "; ", left, " and ",
+                            right, " are ", OperandPairs(run),
+                            left_type == DataType::kF32 ? Cat("; f32 in memory is ", left, "=tf32") : "",
+                            packed && !blocks ? "; e2m1 needs scale=mx or scale=nv" : ""));
 }
 
 Status CheckResultType(std::string_view key, DataType type) {
@@ -321,7 +328,7 @@ Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale) {
     return InvalidProblem(Cat("sum=fast is for e4m3 and e5m2; sums of ", DataTypeName(operand), " are ",
                               DataTypeName(AccumulatorType(operand)), "; leave it out"));
   }
-  if (scale != Scaling::kNone) {
+  if (scale != Scaling::kNone && !BlockScalingOf(scale)) {
     return InvalidProblem(
         Cat("scale=", NameOf(scale), " is for e4m3 and e5m2; for ", DataTypeName(operand), " use alpha="));
   }

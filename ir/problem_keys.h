@@ -70,7 +70,8 @@ int64_t BoundedProduct(int64_t count, int64_t distance);
 // A power of two from one element to 256 bytes.
 Status CheckAlignment(std::string_view key, int64_t value, DataType type);
 // Both operands of the MMA.
-Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type);
+Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type,
+                         Scaling scale);
 // Of D and C; C of an s32 D is never read.
 Status CheckResultType(std::string_view key, DataType type);
 Status CheckAddendType(std::string_view key, DataType type, DataType d);

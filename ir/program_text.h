@@ -189,7 +189,7 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
 template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
     Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
-    Field{"b_scales", &MmaScaledAttrs::b_scales}};
+    Field{"run", &MmaScaledAttrs::run, Presence::kAlways}, Field{"b_scales", &MmaScaledAttrs::b_scales}};
 template <> inline constexpr auto kFields<ScaleCopyAttrs> = std::tuple{
     Field{"tile", &ScaleCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"column", &ScaleCopyAttrs::column, Presence::kOptional},

@@ -271,7 +271,8 @@ class Parser {
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == token.text) return value = static_cast<Enum>(i), Ok();
     }
-    return ErrorAt(token, Cat("'", token.text, "' is not a known ", name, "; use ", List({names.begin(), names.end()})));
+    return ErrorAt(token,
+                   Cat("'", token.text, "' is not a known ", name, "; use ", List({names.begin(), names.end()})));
   }
 
   Status Value(std::string_view name, Meaning, Binding& value) {
@@ -279,7 +280,8 @@ class Parser {
     if (const auto binding = ParseBinding(token.text)) return value = *binding, Ok();
     std::vector<std::string> names;
     for (const Binding known : AllBindings()) names.push_back(PrintBinding(known));
-    return ErrorAt(token, Cat("'", token.text, "' is not a known ", name, "; use ", List({names.begin(), names.end()})));
+    return ErrorAt(token,
+                   Cat("'", token.text, "' is not a known ", name, "; use ", List({names.begin(), names.end()})));
   }
 
   // bf16[m:128 k:64] swizzle=128

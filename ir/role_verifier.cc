@@ -281,7 +281,9 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
   return values_[op.operands[0]].fragment;
 }
 
-bool RoleVerifier::IsOperand(DataType type) const { return CanMultiply(program_.operand_type, type); }
+bool RoleVerifier::IsOperand(DataType type, int scale_run) const {
+  return CanMultiply(program_.operand_type, type, scale_run);
+}
 
 const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {
   return program_.channels[static_cast<size_t>(slots_.Of(slot))];

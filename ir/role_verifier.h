@@ -116,7 +116,7 @@ class RoleVerifier {
   Status CheckTensorOperand(const Op& op) const;
   Status CheckMmaScaled(const Op& op) const;
   Status CheckScaleCopy(const Op& op) const;
-  Status CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent) const;
+  Status CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent, int scale_run) const;
   Status CheckFragment(const Op& op) const;
   Status CheckScaleFactors(const Op& op) const;
   Status CheckPromoted(int column, const FragmentLayout& piece) const;
@@ -145,7 +145,8 @@ class RoleVerifier {
   bool HoldsIntegers(const Op& op) const;
   Status CheckElements(const Op& op) const;
   // Whether the program's MMAs can read elements of the type.
-  bool IsOperand(DataType type) const;
+  // Of an instruction with scale factors for `scale_run` elements along K; 0: without.
+  bool IsOperand(DataType type, int scale_run = 0) const;
   const Channel& ChannelOfSlot(ValueId slot) const;
   Error Broken(int rule, const std::string& message) const { return BrokenRule(rule, message); }
 

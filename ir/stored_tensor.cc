@@ -47,9 +47,7 @@ int64_t StoredTensor::RowStart(int64_t row) const {
   return start;
 }
 
-size_t StoredTensor::Bytes() const {
-  return static_cast<size_t>((RowStart(Rows() - 1) + Inner()) * DataTypeBytes(type));
-}
+size_t StoredTensor::Bytes() const { return static_cast<size_t>(BytesOf(type, RowStart(Rows() - 1) + Inner())); }
 
 std::string StoredTensor::PrintIndex(int64_t element) const {
   std::array<int64_t, kDimensions> index;
@@ -75,9 +73,15 @@ std::vector<int64_t> StoredTensor::Shape() const {
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
 int64_t OutputColumns(const ConvProblem& p) { return IsGated(p.epilogue) ? p.k / 2 : p.k; }
 
-StoredTensor ScaleBlocks(int64_t batch, int64_t rows, int64_t k) {
-  const int64_t lines = ScaleBlock::Count(ScaleBlock::Count(k, kMxRun), ScaleBlock::kFactors) * ScaleBlock::kLines;
-  return StoredTensor::Matrices(DataType::kUe8m0, batch * ScaleBlock::Count(rows, ScaleBlock::kRows), lines,
+std::optional<BlockScaling> BlockScalingOf(Scaling scale) {
+  if (scale == Scaling::kMx) return BlockScaling{DataType::kUe8m0, kMxRun};
+  if (scale == Scaling::kNv) return BlockScaling{DataType::kUe4m3, kNvRun};
+  return std::nullopt;
+}
+
+StoredTensor ScaleBlocks(const BlockScaling& scaling, int64_t batch, int64_t rows, int64_t k) {
+  const int64_t lines = ScaleBlock::Count(ScaleBlock::Count(k, scaling.run), ScaleBlock::kFactors) * ScaleBlock::kLines;
+  return StoredTensor::Matrices(scaling.type, batch * ScaleBlock::Count(rows, ScaleBlock::kRows), lines,
                                 ScaleBlock::kLineBytes, ScaleBlock::kLineBytes, lines * ScaleBlock::kLineBytes);
 }
 
@@ -95,15 +99,17 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kBias:
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
-      if (p.scale == Scaling::kMx) return ScaleBlocks(p.batch, p.m, p.k);
+      if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.batch, p.m, p.k);
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.k), p.m, p.m, ScaleRuns(p.k) * p.m);
     case OperandRole::kScaleB:
-      if (p.scale == Scaling::kMx) return ScaleBlocks(p.batch, p.n, p.k);
+      if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.batch, p.n, p.k);
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
                                     ScaleRuns(p.n) * ScaleRuns(p.k));
     case OperandRole::kScaleD:
+    case OperandRole::kTensorScaleA:
+    case OperandRole::kTensorScaleB:
       return Vector(DataType::kF32, 1);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
@@ -124,6 +130,8 @@ StoredTensor Stored(const ConvProblem& p, OperandRole role) {
     case OperandRole::kScaleA:
     case OperandRole::kScaleB:
     case OperandRole::kScaleD:
+    case OperandRole::kTensorScaleA:
+    case OperandRole::kTensorScaleB:
       return Vector(DataType::kF32, 1);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
@@ -193,6 +201,7 @@ bool Uses(const Problem& problem, OperandRole role) {
   if (role == OperandRole::kC) return std::visit([](const auto& kind) { return kind.beta != 0; }, problem);
   if (IsScale(role)) {
     const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
+    if (role == OperandRole::kTensorScaleA || role == OperandRole::kTensorScaleB) return scale == Scaling::kNv;
     return scale != Scaling::kNone && (role != OperandRole::kScaleD || IsFloat8(Stored(problem, OperandRole::kD).type));
   }
   if (role != OperandRole::kBias) return true;
@@ -214,15 +223,17 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role) {
 
 double ScaleBytes(const Problem& problem) {
   double bytes = 0;
-  for (const OperandRole role : {OperandRole::kScaleA, OperandRole::kScaleB, OperandRole::kScaleD}) {
-    if (Uses(problem, role)) bytes += static_cast<double>(Stored(problem, role).Bytes());
+  for (size_t i = 0; i < kRoles; ++i) {
+    const auto role = static_cast<OperandRole>(i);
+    if (IsScale(role) && Uses(problem, role)) bytes += static_cast<double>(Stored(problem, role).Bytes());
   }
   return bytes;
 }
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
-  static constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
-                                                        {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
+  static constexpr std::string_view kNames[][kRoles] = {
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b"},
+      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);
   return kNames[problem.index()][static_cast<int>(role)];
 }

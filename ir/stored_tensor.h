@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,9 @@
 namespace laneshift::ir {
 
 // The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM.
-enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD };
-inline constexpr size_t kRoles = 8;
+// kTensorScaleA, B: the f32 factors of whole operands besides those of blocks (Scaling::kNv).
+enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD, kTensorScaleA, kTensorScaleB };
+inline constexpr size_t kRoles = 10;
 constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA; }
 
 // Runs of contiguous elements, in up to four outer dimensions. Distances are in elements.
@@ -47,7 +49,7 @@ struct StoredTensor {
   int64_t Elements() const { return Rows() * Inner(); }  // without padding
   // From the first element to the last one.
   size_t Bytes() const;
-  bool Padded() const { return static_cast<size_t>(Elements() * DataTypeBytes(type)) != Bytes(); }
+  bool Padded() const { return RowStart(Rows() - 1) + Inner() != Elements(); }
   // The coordinates of the element, counted without padding: "(3, 7, 0, 12)".
   std::string PrintIndex(int64_t element) const;
 
@@ -87,15 +89,24 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role);
 
 // Runs of kScaleRun in an extent, the last one possibly shorter.
 constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
-// A block of the 128x4 layout of scale factors (Scaling::kMx): 32 lines of 16 bytes.
+// Scale factors that the tensor core multiplies by (Scaling::kMx, kNv): their type, and the elements along K for which
+// there is one.
+struct BlockScaling {
+  DataType type;
+  int run;
+};
+std::optional<BlockScaling> BlockScalingOf(Scaling scale);
+
+// A block of the 128x4 layout of such scale factors: 32 lines of 16 bytes.
 struct ScaleBlock {
   static constexpr int kRows = 128, kFactors = 4;
   static constexpr int kLines = 32, kLineBytes = 16;
   static constexpr int kBytes = kLines * kLineBytes;
   static constexpr int64_t Count(int64_t extent, int64_t unit) { return (extent + unit - 1) / unit; }
+  static constexpr bool Holds(DataType type) { return type == DataType::kUe8m0 || type == DataType::kUe4m3; }
 };
 // The blocks of `rows` rows with `k` elements each, of `batch` matrices: the lines of each 128 rows are a matrix.
-StoredTensor ScaleBlocks(int64_t batch, int64_t rows, int64_t k);
+StoredTensor ScaleBlocks(const BlockScaling& scaling, int64_t batch, int64_t rows, int64_t k);
 
 // Of all scale factors that the problem has.
 double ScaleBytes(const Problem& problem);

@@ -30,6 +30,23 @@ TEST(StoredTensor, OfAGemmIsMatrices) {
   EXPECT_EQ(one.Shape(), (std::vector<int64_t>{3, 5}));
 }
 
+TEST(StoredTensor, ElementsOfFourBitsAreTwoInAByte) {
+  const Problem gemm = ParseOrFail("gemm m=200 n=5 k=34 lda=64 batch=2 a=e2m1 scale=nv");
+  const StoredTensor a = Stored(gemm, OperandRole::kA);
+  EXPECT_EQ(a.Bytes(), (200u + 199u) * 32 + 17);
+  EXPECT_TRUE(a.Padded());
+  EXPECT_FALSE(Stored(gemm, OperandRole::kB).Padded());
+  EXPECT_EQ(Stored(gemm, OperandRole::kB).Bytes(), 2u * 5 * 17);
+  // Two blocks of 128 rows for each matrix, of one block of 4 x 16 elements along k.
+  const StoredTensor scales = Stored(gemm, OperandRole::kScaleA);
+  EXPECT_EQ(scales.type, DataType::kUe4m3);
+  EXPECT_EQ(scales.Bytes(), 2u * 2 * 512);
+  EXPECT_EQ(Stored(ParseOrFail("gemm m=200 n=5 k=130 a=e2m1 scale=mx"), OperandRole::kScaleA).Bytes(), 2u * 2 * 512);
+  EXPECT_EQ(Stored(gemm, OperandRole::kTensorScaleA).Bytes(), 4u);
+  EXPECT_TRUE(Uses(gemm, OperandRole::kTensorScaleB));
+  EXPECT_FALSE(Uses(ParseOrFail("gemm m=2 n=2 k=2 a=e2m1 scale=mx"), OperandRole::kTensorScaleA));
+}
+
 TEST(StoredTensor, OfAConvolutionHasItsSpatialDimensions) {
   const Problem two =
       ParseOrFail("conv n=2 h=5 w=6 c=8 k=4 r=3 s=3 pad=1 stride=1,2 groups=2 x_pixel=9 x_row=60 bias=k");

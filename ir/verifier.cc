@@ -62,6 +62,7 @@
 #include "base/text.h"
 #include "ir/program.h"
 #include "ir/role_verifier.h"
+#include "ir/stored_tensor.h"
 #include "ir/token.h"
 
 namespace laneshift::ir {
@@ -142,7 +143,7 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout, Allowed
   if (layout.outer < 1 || layout.outer > kMaxExtent || layout.inner < 1 || layout.inner > kMaxExtent) {
     return BrokenRule(3, Cat(where, " has extents ", layout.outer, " and ", layout.inner, ", not 1 to ", kMaxExtent));
   }
-  const int row_bytes = layout.inner * layout.ElementBytes();
+  const int row_bytes = layout.RowBytes();
   const bool short_row = allowed.short_rows && row_bytes < layout.Span() && row_bytes % kTmaUnit == 0;
   if (row_bytes % layout.Span() != 0 && !short_row) {
     return BrokenRule(3, Cat(where, " has rows of ", row_bytes, " bytes, not whole spans of ", layout.Span()));
@@ -194,7 +195,7 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     if (placed) return BrokenRule(4, Cat("shared channel ", channel.name, " has rows or columns"));
     for (const TileSlot& tile : channel.tiles) {
       LS_TRY(CheckLayout(Cat("tile ", tile.name, " of ", channel.name), tile.layout));
-      if (tile.layout.swizzle == Swizzle::kNone && tile.layout.type != DataType::kUe8m0)
+      if (tile.layout.swizzle == Swizzle::kNone && !ScaleBlock::Holds(tile.layout.type))
         return BrokenRule(3, Cat("tile ", tile.name, " of ", channel.name, " has no swizzle, and is multiplied"));
     }
     return Ok();

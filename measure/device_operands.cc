@@ -77,7 +77,9 @@ Arguments DeviceOperands::arguments() const {
                       .bias = pointer(OperandRole::kBias),
                       .scale_a = pointer(OperandRole::kScaleA),
                       .scale_b = pointer(OperandRole::kScaleB),
-                      .scale_d = pointer(OperandRole::kScaleD)};
+                      .scale_d = pointer(OperandRole::kScaleD),
+                      .tensor_scale_a = pointer(OperandRole::kTensorScaleA),
+                      .tensor_scale_b = pointer(OperandRole::kTensorScaleB)};
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     roles.epilogue[i] = reinterpret_cast<void*>(epilogue_[i].pointer());
   }

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "device/memory_range.h"
+#include "ir/element_type.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::runtime {
@@ -18,9 +19,16 @@ namespace {
 using base::Cat;
 
 // The operands of roles, in their order, followed by those of the epilogue.
-constexpr const void* GemmArguments::*kOfRoles[] = {
-    &GemmArguments::a,    &GemmArguments::b,       &GemmArguments::c,       nullptr,
-    &GemmArguments::bias, &GemmArguments::scale_a, &GemmArguments::scale_b, &GemmArguments::scale_d};
+constexpr const void* GemmArguments::*kOfRoles[] = {&GemmArguments::a,
+                                                    &GemmArguments::b,
+                                                    &GemmArguments::c,
+                                                    nullptr,
+                                                    &GemmArguments::bias,
+                                                    &GemmArguments::scale_a,
+                                                    &GemmArguments::scale_b,
+                                                    &GemmArguments::scale_d,
+                                                    &GemmArguments::tensor_scale_a,
+                                                    &GemmArguments::tensor_scale_b};
 static_assert(std::size(kOfRoles) == ir::kRoles);
 
 }  // namespace
@@ -66,12 +74,12 @@ PointerRules::PointerRules(const Problem& problem) {
     if (!ir::Uses(problem, role)) continue;
     const ir::StoredTensor tensor = ir::Stored(problem, role);
     const int64_t promised = ir::AlignmentOf(problem, role);
-    const bool blocks = tensor.type == DataType::kUe8m0;  // of scale factors, which tensor maps address
+    const bool blocks = ir::ScaleBlock::Holds(tensor.type);  // of scale factors, which tensor maps address
     rules_.push_back({.name = std::string(ir::NameOf(problem, role)),
                       .index = i,
                       .align = promised != 0 ? promised
                                : blocks      ? kMatrixAlignment
-                                             : DataTypeBytes(tensor.type),
+                                             : ir::BytesOf(tensor.type, 1),
                       .remedy = promised != 0 ? Remedy::kPromiseLess
                                 : blocks      ? Remedy::kAlign
                                               : Remedy::kWholeElements,

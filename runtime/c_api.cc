@@ -86,27 +86,29 @@ laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
 
 Error Invalid(std::string message) { return laneshift::MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
-// Converts the caller's version of the struct to this version's: members that it lacks are null, and later members must
-// be zero.
-laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
+// Converts the caller's version of a struct to this version's: members that it lacks are null, and later members must
+// be zero. `first` bytes: of the first version.
+template <typename Struct>
+laneshift::Result<Struct> KnownVersion(const Struct& given, size_t first, std::string_view name) {
   const size_t bytes = given.struct_bytes;
-  // The first version ended with `tuner`.
-  constexpr size_t kFirst = offsetof(laneshift_options, tuner) + sizeof(char*);
-  if (bytes < kFirst || (bytes - kFirst) % sizeof(char*) != 0) {
-    return Invalid(Cat("options.struct_bytes is ", bytes,
-                       ", which is the size of no version of laneshift_options; use sizeof(laneshift_options), here ",
-                       sizeof(laneshift_options)));
+  if (bytes < first || (bytes - first) % sizeof(char*) != 0) {
+    return Invalid(Cat(name, ".struct_bytes is ", bytes, ", which is the size of no version of laneshift_", name,
+                       "; use sizeof(laneshift_", name, "), here ", sizeof(Struct)));
   }
   const auto* raw = reinterpret_cast<const unsigned char*>(&given);
-  for (size_t i = sizeof(laneshift_options); i < bytes; ++i) {
+  for (size_t i = sizeof(Struct); i < bytes; ++i) {
     if (raw[i] == 0) continue;
-    return Invalid(Cat("options says something at byte ", i,
-                       ", which is a member that this version of laneshift does not have (it has ",
-                       sizeof(laneshift_options), " bytes); leave it zero, or use a later laneshift"));
+    return Invalid(Cat(name, " says something at byte ", i,
+                       ", which is a member that this version of laneshift does not have (it has ", sizeof(Struct),
+                       " bytes); leave it zero, or use a later laneshift"));
   }
-  laneshift_options known = {};
+  Struct known = {};
   std::memcpy(&known, &given, std::min(bytes, sizeof known));
   return known;
+}
+
+laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
+  return KnownVersion(given, offsetof(laneshift_options, tuner) + sizeof(char*), "options");
 }
 
 Error Missing(std::string_view what) {
@@ -272,37 +274,64 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                               const void* scale_a, const void* scale_b, const void* scale_d,
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes) {
+  const laneshift_arguments arguments{.struct_bytes = sizeof(laneshift_arguments),
+                                      .a = a,
+                                      .b = b,
+                                      .c = c,
+                                      .d = d,
+                                      .bias = bias,
+                                      .scale_a = scale_a,
+                                      .scale_b = scale_b,
+                                      .scale_d = scale_d,
+                                      .tensor_scale_a = nullptr,
+                                      .tensor_scale_b = nullptr,
+                                      .epilogue = epilogue,
+                                      .epilogue_count = count,
+                                      .workspace = workspace};
+  return laneshift_plan_execute_arguments(plan, stream, &arguments, error, error_bytes);
+}
+
+laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CUstream_st* stream,
+                                                  const laneshift_arguments* arguments, char* error,
+                                                  size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
-    if (count > 0 && epilogue == nullptr) return Missing("epilogue");
+    if (arguments == nullptr) return Missing("arguments");
+    LS_ASSIGN(const laneshift_arguments known, KnownVersion(*arguments, sizeof(laneshift_arguments), "arguments"));
+    if (known.epilogue_count > 0 && known.epilogue == nullptr) return Missing("epilogue");
     laneshift::EpilogueArguments operands{};
-    if (count > operands.size()) {
+    if (known.epilogue_count > operands.size()) {
       return laneshift::MakeError(
           laneshift::ErrorCode::kInvalidArgument,
-          Cat(count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
+          Cat(known.epilogue_count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
     }
-    std::copy_n(epilogue, count, operands.begin());
-    const laneshift::GemmArguments roles{.a = a,
-                                         .b = b,
-                                         .c = c,
-                                         .d = d,
-                                         .bias = bias,
-                                         .scale_a = scale_a,
-                                         .scale_b = scale_b,
-                                         .scale_d = scale_d,
-                                         .epilogue = operands};
-    if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
+    std::copy_n(known.epilogue, known.epilogue_count, operands.begin());
+    if (!plan->of_conv) {
+      return plan->plan.Execute(stream,
+                                laneshift::GemmArguments{.a = known.a,
+                                                         .b = known.b,
+                                                         .c = known.c,
+                                                         .d = known.d,
+                                                         .bias = known.bias,
+                                                         .scale_a = known.scale_a,
+                                                         .scale_b = known.scale_b,
+                                                         .scale_d = known.scale_d,
+                                                         .tensor_scale_a = known.tensor_scale_a,
+                                                         .tensor_scale_b = known.tensor_scale_b,
+                                                         .epilogue = operands},
+                                known.workspace);
+    }
     return plan->plan.Execute(stream,
-                              laneshift::ConvArguments{.x = a,
-                                                       .w = b,
-                                                       .z = c,
-                                                       .y = d,
-                                                       .bias = bias,
-                                                       .scale_x = scale_a,
-                                                       .scale_w = scale_b,
-                                                       .scale_y = scale_d,
+                              laneshift::ConvArguments{.x = known.a,
+                                                       .w = known.b,
+                                                       .z = known.c,
+                                                       .y = known.d,
+                                                       .bias = known.bias,
+                                                       .scale_x = known.scale_a,
+                                                       .scale_w = known.scale_b,
+                                                       .scale_y = known.scale_d,
                                                        .epilogue = operands},
-                              workspace);
+                              known.workspace);
   });
 }
 

@@ -64,6 +64,15 @@ TEST_F(CApiTest, NullsAreErrorsOrNothing) {
   refused(laneshift_plan_execute_fused(plan, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                                        nullptr, nullptr, 1, nullptr, error, sizeof error),
           "epilogue");
+  laneshift_arguments arguments = {};
+  refused(laneshift_plan_execute_arguments(plan, nullptr, nullptr, error, sizeof error), "arguments");
+  arguments.struct_bytes = sizeof arguments - 1;
+  EXPECT_EQ(laneshift_plan_execute_arguments(plan, nullptr, &arguments, error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("arguments.struct_bytes is ")) << error;
+  arguments.struct_bytes = sizeof arguments;
+  arguments.epilogue_count = 1;
+  refused(laneshift_plan_execute_arguments(plan, nullptr, &arguments, error, sizeof error), "epilogue");
   laneshift_plan_free(plan);
   EXPECT_EQ(laneshift_engine_prepare(engine, nullptr, 0, nullptr, 0), LANESHIFT_OK);
 }

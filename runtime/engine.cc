@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "compiler/plan/kernel_plan.h"
 #include "device/launch.h"
+#include "ir/element_type.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"
@@ -276,7 +277,7 @@ int64_t UsefulAlignment(const void* pointer, DataType type) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (address == 0) return kMaxUsefulAlignment;
   const int64_t own = std::min<int64_t>(kMaxUsefulAlignment, int64_t{1} << std::min(62, std::countr_zero(address)));
-  return std::max(own, DataTypeBytes(type));
+  return std::max(own, ir::BytesOf(type, 1));
 }
 
 EngineOptions WithStore(EngineOptions options) {

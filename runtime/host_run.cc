@@ -45,6 +45,10 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
   LS_ASSIGN(const device::DeviceBuffer scale_a, Upload(stream, complete, ir::OperandRole::kScaleA, from.scale_a));
   LS_ASSIGN(const device::DeviceBuffer scale_b, Upload(stream, complete, ir::OperandRole::kScaleB, from.scale_b));
   LS_ASSIGN(const device::DeviceBuffer scale_d, Upload(stream, complete, ir::OperandRole::kScaleD, from.scale_d));
+  LS_ASSIGN(const device::DeviceBuffer tensor_scale_a,
+            Upload(stream, complete, ir::OperandRole::kTensorScaleA, from.tensor_scale_a));
+  LS_ASSIGN(const device::DeviceBuffer tensor_scale_b,
+            Upload(stream, complete, ir::OperandRole::kTensorScaleB, from.tensor_scale_b));
   const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   GemmArguments roles = {.a = pointer(a),
                          .b = pointer(b),
@@ -53,7 +57,9 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
                          .bias = pointer(bias),
                          .scale_a = pointer(scale_a),
                          .scale_b = pointer(scale_b),
-                         .scale_d = pointer(scale_d)};
+                         .scale_d = pointer(scale_d),
+                         .tensor_scale_a = pointer(tensor_scale_a),
+                         .tensor_scale_b = pointer(tensor_scale_b)};
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(complete);
   std::vector<device::DeviceBuffer> epilogue;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "compiler/contraction/bindings.h"
 #include "compiler/plan/reductions.h"
 #include "device/tensor_map.h"
+#include "ir/element_type.h"
 
 namespace laneshift::runtime {
 namespace {
@@ -67,13 +68,12 @@ Result<device::CuTensorMap> Encode(const device::DriverApi& api, const compiler:
 
 Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param,
                                       const compiler::MappedTensor& mapped, const void* address) {
-  const auto bytes = static_cast<uint64_t>(DataTypeBytes(mapped.type));
   device::TensorMapTensor tensor;
   tensor.type = MapType(mapped.type);
   tensor.address = reinterpret_cast<uintptr_t>(address);
   for (const int64_t extent : mapped.dims) tensor.dims.push_back(static_cast<uint64_t>(extent));
   for (size_t i = 0; i < mapped.strides.size(); ++i) {
-    const uint64_t stride = static_cast<uint64_t>(mapped.strides[i]) * bytes;
+    const uint64_t stride = static_cast<uint64_t>(ir::BytesOf(mapped.type, mapped.strides[i]));
     // The stride of a dimension of extent 1 is never used, but the encoder checks it.
     tensor.strides.push_back(mapped.dims[i + 1] == 1 ? (stride + 15) & ~uint64_t{15} : stride);
   }
@@ -93,6 +93,8 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
       {Binding::kBaseScaleA, &GemmArguments::scale_a},
       {Binding::kBaseScaleB, &GemmArguments::scale_b},
       {Binding::kBaseScaleD, &GemmArguments::scale_d},
+      {Binding::kBaseTensorScaleA, &GemmArguments::tensor_scale_a},
+      {Binding::kBaseTensorScaleB, &GemmArguments::tensor_scale_b},
   };
   for (const auto& [vector, pointer] : kVectors) {
     if (vector == binding) return arguments.*pointer;

@@ -40,6 +40,13 @@ std::string PrintDimensions(const std::vector<int64_t>& dimensions) {
 
 std::string_view DescrOf(DataType type) { return ir::InfoOf(type).npy; }
 
+// Of the array that holds the tensor: elements of four bits are bytes of two.
+std::vector<int64_t> ArrayShape(const StoredTensor& tensor) {
+  std::vector<int64_t> shape = tensor.Shape();
+  if (DataTypeBits(tensor.type) < 8) shape.back() = ir::BytesOf(tensor.type, shape.back());
+  return shape;
+}
+
 // One byte has no order, so that NumPy writes '|' where others write '<'.
 std::string_view Unordered(std::string_view descr) { return descr.substr(descr.empty() ? 0 : 1); }
 
@@ -47,7 +54,7 @@ std::string_view Unordered(std::string_view descr) { return descr.substr(descr.e
 bool Accepts(DataType type, std::string_view descr) {
   if (descr.starts_with(">")) return false;
   if (Unordered(descr) == Unordered(DescrOf(type))) return true;
-  return IsUnknownToNumpy(type) && Unordered(descr) == Cat("V", DataTypeBytes(type));
+  return IsUnknownToNumpy(type) && Unordered(descr) == Cat("V", ir::BytesOf(type, 1));
 }
 
 // The text after `'key':` in the header's Python dictionary.
@@ -119,7 +126,7 @@ Status CheckHeader(const std::string& path, const Header& header, const StoredTe
                          IsUnknownToNumpy(shape.type) ? Cat(" (the bits of ", DataTypeName(shape.type), ")") : ""));
   }
   if (header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
-  const std::vector<int64_t> wanted = shape.Shape();
+  const std::vector<int64_t> wanted = ArrayShape(shape);
   if (header.shape != wanted) {
     return Bad(path, Cat("has shape ", PrintDimensions(header.shape), ", but ", name, " of this problem is ",
                          PrintDimensions(wanted), "; reshape or transpose it"));
@@ -147,10 +154,9 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
   LS_ASSIGN(OpenFile file, OpenNpy(path));
   LS_TRY(CheckHeader(path, file.header, shape, name));
   HostTensor result = HostTensor::Poisoned(shape);
-  const auto bytes = DataTypeBytes(shape.type);
   for (int64_t row = 0; row < shape.Rows(); ++row) {
-    const int64_t first = shape.RowStart(row);
-    file.stream.read(reinterpret_cast<char*>(result.bytes.data() + first * bytes), shape.Inner() * bytes);
+    const int64_t first = ir::BytesOf(shape.type, shape.RowStart(row));
+    file.stream.read(reinterpret_cast<char*>(result.bytes.data() + first), ir::BytesOf(shape.type, shape.Inner()));
     if (!file.stream) return Short(path, file.stream, Cat("ends in row ", row));
   }
   return result;
@@ -184,12 +190,11 @@ Status WriteNpyArray(const std::string& path, std::string_view descr, const std:
 Status WriteNpy(const std::string& path, const HostTensor& tensor) {
   const StoredTensor& shape = tensor.shape;
   LS_ASSIGN(base::OutputFile file, base::OutputFile::Create(path));
-  WriteHeader(file, DescrOf(shape.type), PrintDimensions(shape.Shape()));
-  const auto bytes = DataTypeBytes(shape.type);
+  WriteHeader(file, DescrOf(shape.type), PrintDimensions(ArrayShape(shape)));
   for (int64_t row = 0; row < shape.Rows(); ++row) {
-    const int64_t first = shape.RowStart(row);
-    file.Write({reinterpret_cast<const char*>(tensor.bytes.data() + first * bytes),
-                static_cast<size_t>(shape.Inner() * bytes)});
+    const int64_t first = ir::BytesOf(shape.type, shape.RowStart(row));
+    file.Write({reinterpret_cast<const char*>(tensor.bytes.data() + first),
+                static_cast<size_t>(ir::BytesOf(shape.type, shape.Inner()))});
   }
   return file.Close();
 }

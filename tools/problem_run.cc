@@ -47,10 +47,11 @@ Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::
     return ReadNpy(path, shape, name);
   }
   if (path.empty()) return HostTensor{};
-  const std::string_view remedy = role == OperandRole::kC ? "a beta, such as beta=1"
-                                  : ir::IsScale(role)     ? "scale factors, such as scale=tensor"
-                                  : problem.index() == 0  ? "a bias, such as bias=n"
-                                                          : "a bias, such as bias=k";
+  const std::string_view remedy = role == OperandRole::kC              ? "a beta, such as beta=1"
+                                  : role >= OperandRole::kTensorScaleA ? "scale=nv"
+                                  : ir::IsScale(role)                  ? "scale factors, such as scale=tensor"
+                                  : problem.index() == 0               ? "a bias, such as bias=n"
+                                                                       : "a bias, such as bias=k";
   return MakeError(ErrorCode::kInvalidArgument,
                    Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
 }
@@ -64,6 +65,10 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.scale_a, Operand(problem, OperandRole::kScaleA, settings.scale_a, settings.seed));
   LS_ASSIGN(operands.scale_b, Operand(problem, OperandRole::kScaleB, settings.scale_b, settings.seed));
   LS_ASSIGN(operands.scale_d, Operand(problem, OperandRole::kScaleD, settings.scale_d, settings.seed));
+  LS_ASSIGN(operands.tensor_scale_a,
+            Operand(problem, OperandRole::kTensorScaleA, settings.tensor_scale_a, settings.seed));
+  LS_ASSIGN(operands.tensor_scale_b,
+            Operand(problem, OperandRole::kTensorScaleB, settings.tensor_scale_b, settings.seed));
   operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
 }

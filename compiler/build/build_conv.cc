@@ -136,7 +136,7 @@ KLoop ConvParts::MakeKLoop() const {
 }
 
 SharedLayout ConvParts::Tile(Axis axis, int rows) const {
-  const int bytes = schedule_.tile_k * static_cast<int>(contraction_.a.ElementBytes());
+  const int bytes = static_cast<int>(contraction_.a.BytesOf(schedule_.tile_k));
   return {.type = axis == Axis::kN ? contraction_.b.type() : contraction_.a.type(),
           .outer_axis = axis,
           .inner_axis = Axis::kK,
@@ -189,7 +189,7 @@ ConvParts::Channels ConvParts::MakeChannels() const {
                           .space = ir::Space::kTensor,
                           .stages = kOperandsInTensorMemory,
                           .rows = schedule_.tile_m,
-                          .columns = schedule_.tile_k * static_cast<int>(contraction_.a.ElementBytes()) / kCellBytes,
+                          .columns = static_cast<int>(contraction_.a.BytesOf(schedule_.tile_k)) / kCellBytes,
                           .is_private = true});
   return channels;
 }

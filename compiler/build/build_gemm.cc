@@ -10,6 +10,7 @@
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -37,7 +38,7 @@ MatrixOperand OperandOf(const Contraction& contraction, const Schedule& schedule
                    .inner_axis = inner_axis,
                    .outer = extent(outer_axis),
                    .inner = inner,
-                   .swizzle = ir::WidestSwizzle(inner * static_cast<int>(source.ElementBytes()))},
+                   .swizzle = ir::WidestSwizzle(static_cast<int>(source.BytesOf(inner)))},
           .transposed = transposed};
 }
 
@@ -66,10 +67,10 @@ class MatrixOutput final : public OutputTensor {
 };
 
 // In the slots of the ring after A and B; in Tensor Memory two sets, so that one is filled while the other is used.
-void AddScaleFactors(const Schedule& schedule, KernelParts& parts) {
+void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, KernelParts& parts) {
   constexpr int kSets = 2;
-  const ScaleTiles of_a{.operand = Operand::kA, .rows = schedule.tile_m, .tile_k = schedule.tile_k};
-  const ScaleTiles of_b{.operand = Operand::kB, .rows = schedule.tile_n, .tile_k = schedule.tile_k};
+  const ScaleTiles of_a{.operand = Operand::kA, .scaling = scaling, .rows = schedule.tile_m, .tile_k = schedule.tile_k};
+  const ScaleTiles of_b{.operand = Operand::kB, .scaling = scaling, .rows = schedule.tile_n, .tile_k = schedule.tile_k};
   ScaledMainloop::Slots slots{.ring = 0, .factors = 1, .a_tile = 0, .b_tile = 1, .a_scales = of_a, .b_scales = of_b};
   std::vector<ir::TileSlot>& tiles = parts.channels[0].tiles;
   const auto add = [&](const ScaleTiles& scales, std::string_view name) {
@@ -115,8 +116,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1};
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
-  if (contraction.scale == Scaling::kMx) {
-    AddScaleFactors(schedule, parts);
+  if (const auto scaling = ir::BlockScalingOf(contraction.scale)) {
+    AddScaleFactors(schedule, *scaling, parts);
   } else {
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }

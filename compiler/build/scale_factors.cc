@@ -9,7 +9,7 @@ using ir::ScaleBlock;
 using ir::ValueId;
 
 ir::SharedLayout ScaleTiles::Layout() const {
-  return {.type = DataType::kUe8m0,
+  return {.type = scaling.type,
           .outer_axis = operand == Operand::kA ? Axis::kM : Axis::kN,
           .inner_axis = Axis::kK,
           .outer = Blocks() * ScaleBlock::kLines,
@@ -52,8 +52,9 @@ void ScaledMainloop::Write(Builder& b, const Accumulation& sums, const ProductTi
     copy(slots_.a_scales, slots_.a_scale_tile, 0);
     copy(slots_.b_scales, slots_.b_scale_tile, of_a);
     const ValueId later = KLoop::IsLater(b, tile.corner, number);
-    b.MmaScaled({tile.accumulator, factors, slot, slot, later},
-                {.a_tile = slots_.a_tile, .b_tile = slots_.b_tile, .b_scales = of_a});
+    b.MmaScaled(
+        {tile.accumulator, factors, slot, slot, later},
+        {.a_tile = slots_.a_tile, .b_tile = slots_.b_tile, .run = slots_.a_scales.scaling.run, .b_scales = of_a});
     sums.Release(b, slot, later);
     b.Retire({factors});
   });

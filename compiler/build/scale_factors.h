@@ -1,5 +1,5 @@
-// Scale factors of A and B that the tensor core multiplies by (scale=mx): their tiles in the ring of the operands, and
-// their columns in Tensor Memory.
+// Scale factors of A and B that the tensor core multiplies by (scale=mx, nv): their tiles in the ring of the operands,
+// and their columns in Tensor Memory.
 //
 // Thread-safety: values; all functions are pure but for the ops that they append.
 #pragma once
@@ -15,12 +15,13 @@ namespace laneshift::compiler {
 // The tiles of one operand: one for each 128 rows, of the blocks along a block of K.
 struct ScaleTiles {
   ir::Operand operand{};
+  ir::BlockScaling scaling{};
   int rows = 0;    // of the operand in a tile of the CTA
   int tile_k = 0;  // elements
 
   int Count() const { return rows / ir::ScaleBlock::kRows; }
   // Blocks of each tile, along K.
-  int Blocks() const { return tile_k / (static_cast<int>(kMxRun) * ir::ScaleBlock::kFactors); }
+  int Blocks() const { return tile_k / (scaling.run * ir::ScaleBlock::kFactors); }
   ir::SharedLayout Layout() const;
   // Columns of Tensor Memory of one block of K of all rows, and of all blocks.
   int StepColumns() const { return rows / ir::kPartitionLanes; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 
@@ -82,7 +83,9 @@ void DeclareFunction(const FunctionCall& call, DataType d, std::vector<ir::Progr
 
 void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params) {
   if (terms.scale == Scaling::kNone) return;
-  if (terms.scale != Scaling::kMx)
+  if (terms.scale == Scaling::kNv)
+    params.insert(params.end(), {{Binding::kBaseTensorScaleA, {}}, {Binding::kBaseTensorScaleB, {}}});
+  if (!ir::BlockScalingOf(terms.scale))
     params.insert(params.end(), {{Binding::kBaseScaleA, {}}, {Binding::kBaseScaleB, {}}});
   if (DataTypeBytes(terms.type) == 1) params.push_back({Binding::kBaseScaleD, {}});
 }
@@ -106,6 +109,10 @@ TensorScales SubtileSteps::LoadTensorScales(Builder& b) const {
   if (terms_.scale == Scaling::kTensor) {
     scales.a = b.LoadScaleFactor({}, {.binding = Binding::kBaseScaleA});
     scales.b = b.LoadScaleFactor({}, {.binding = Binding::kBaseScaleB});
+  }
+  if (terms_.scale == Scaling::kNv) {
+    scales.a = b.LoadScaleFactor({}, {.binding = Binding::kBaseTensorScaleA});
+    scales.b = b.LoadScaleFactor({}, {.binding = Binding::kBaseTensorScaleB});
   }
   if (terms_.scale != Scaling::kNone && DataTypeBytes(terms_.type) == 1) {
     scales.d = b.LoadScaleFactor({}, {.binding = Binding::kBaseScaleD});

@@ -4,6 +4,7 @@
 #include "compiler/contraction/im2col_box.h"
 #include "compiler/plan/packing.h"
 #include "ir/epilogue_steps.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -147,6 +148,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kBase:
     case BindingFamily::kBaseBias:
     case BindingFamily::kBaseScale:
+    case BindingFamily::kBaseTensorScale:
     case BindingFamily::kWorkspace:
     case BindingFamily::kBaseE:
     case BindingFamily::kBasePartialRows:
@@ -183,8 +185,11 @@ void PlaceInWorkspace(std::vector<BoundParam>& params, Binding base, size_t begi
 
 // Rows of blocks, one row for every 128 rows of the matrix.
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
-  const StoredTensor memory = ir::ScaleBlocks(contraction.batch, operand == Operand::kA ? contraction.m : contraction.n,
-                                              contraction.run * contraction.runs);
+  const std::optional<ir::BlockScaling> scaling = ir::BlockScalingOf(contraction.scale);
+  LS_CHECK(scaling.has_value(), "no scale factors in blocks");
+  const StoredTensor memory =
+      ir::ScaleBlocks(*scaling, contraction.batch, operand == Operand::kA ? contraction.m : contraction.n,
+                      contraction.run * contraction.runs);
   return {.operand = operand,
           .scales = true,
           .type = memory.type,

@@ -100,17 +100,17 @@ std::array<SourceDistance, 4> DistancesOf(const OperandSource& source) {
 int AccessWidth(const OperandSource& source, int limit) {
   const std::array<SourceDistance, 4> distances = DistancesOf(source);
   const auto fits = [&](int64_t width) {
-    bool even = width <= limit && source.align % (width * source.ElementBytes()) == 0 && source.run % width == 0;
+    bool even = width <= limit && source.align % source.BytesOf(width) == 0 && source.run % width == 0;
     for (const SourceDistance& distance : distances) even = even && (!distance.used || distance.elements % width == 0);
     return even;
   };
-  int width = static_cast<int>(kWidestAccess / source.ElementBytes());
+  int width = static_cast<int>(8 * kWidestAccess / DataTypeBits(source.type()));
   while (width > 1 && !fits(width)) width /= 2;
   return width;
 }
 
 int GatherWidth(const OperandSource& pixels) {
-  const int whole = static_cast<int>(kWidestAccess / pixels.ElementBytes());
+  const int whole = static_cast<int>(8 * kWidestAccess / DataTypeBits(pixels.type()));
   return AccessWidth(pixels, whole) == whole ? whole : 1;
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <string_view>
 
+#include "ir/element_type.h"
 #include "ir/program.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
@@ -31,7 +32,9 @@ struct OperandSource {
   int64_t align = 0;  // bytes, of the base: what the caller promises
 
   DataType type() const { return memory.type; }
+  // REQUIRES: elements are whole bytes.
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }
+  int64_t BytesOf(int64_t elements) const { return ir::BytesOf(memory.type, elements); }
   // Rows of one matrix, which is `Pitch()` apart; REQUIRES: kMatrix.
   int64_t MatrixRows() const { return memory.extents[ir::StoredTensor::kPixel]; }
   // From a row of the contraction to the next one where both are in one matrix or row of pixels.

@@ -1,6 +1,7 @@
 // Products, and operands in Tensor Memory.
 #include "compiler/emit/emit_role.h"
 #include "compiler/emit/mma_descriptor.h"
+#include "ir/element_type.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -31,8 +32,8 @@ Value* RoleEmitter::Cells(const Slot& slot, int column) {
 
 void RoleEmitter::ForEachDepth(const std::function<void(int, int)>& body) {
   constexpr int kCellBytes = 4;
-  const int bytes = static_cast<int>(DataTypeBytes(cx_.program.operand_type));
-  for (int k = 0; k < cx_.program.tile_k; k += Depth()) body(k, k * bytes / kCellBytes);
+  const auto bytes = [&](int k) { return static_cast<int>(ir::BytesOf(cx_.program.operand_type, k)); };
+  for (int k = 0; k < cx_.program.tile_k; k += Depth()) body(k, bytes(k) / kCellBytes);
 }
 
 // The lanes that an MMA disables: bits of each word of 32 lanes, and those that it is given. Null: none.
@@ -59,7 +60,7 @@ void RoleEmitter::Mma(const Op& op) {
   }
 }
 
-// Each cell of scale factors has those of four instructions, which select the byte.
+// A cell has four scale factors: those of one, two or four instructions, which select the byte.
 void RoleEmitter::MmaScaled(const Op& op) {
   const auto& attrs = op.As<ir::MmaScaledAttrs>();
   const SharedLayout& a = LayoutOf(SlotOf(op, 2), attrs.a_tile);
@@ -69,9 +70,9 @@ void RoleEmitter::MmaScaled(const Op& op) {
   Value* b_start = Descriptor(SlotOf(op, 3), attrs.b_tile);
   const int rows = cx_.program.Rows(), columns = cx_.program.Columns();
   ir::MmaInstruction instruction =
-      ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, static_cast<int>(kMxRun));
+      ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, attrs.run);
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
-    const int run = k / static_cast<int>(kMxRun), block = run / ir::ScaleBlock::kFactors;
+    const int run = k / attrs.run, block = run / ir::ScaleBlock::kFactors;
     instruction.scale_byte = run % ir::ScaleBlock::kFactors;
     Value* a_scales = Cells(SlotOf(op, 1), block * rows / ir::kPartitionLanes);
     Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * columns / ir::kPartitionLanes);

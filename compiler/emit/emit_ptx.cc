@@ -5,6 +5,7 @@
 #include "compiler/functions/function_table.h"
 #include "ir/element_type.h"
 #include "ir/proof/channel_proof.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -14,7 +15,7 @@ int PtxVersionOf(const ir::Program& program, const target::Target& target) {
   for (const ir::Channel& channel : program.channels) {
     for (const ir::TileSlot& tile : channel.tiles) {
       const DataType type = tile.layout.type;
-      if (type == DataType::kUe8m0) return target.mma.block_scale_ptx_version;
+      if (ir::ScaleBlock::Holds(type)) return target.mma.block_scale_ptx_version;
       if (ir::IsInteger(type) && type != program.operand_type) return target.mma.mixed_integers_ptx_version;
     }
   }

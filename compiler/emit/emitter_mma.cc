@@ -72,12 +72,29 @@ void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value*
   arguments.insert(arguments.end(), {KindOf(b_, instruction), C32(kCtaGroup1), C32(kCollectorDiscard)});
   Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
 }
+namespace {
+
+llvm::Intrinsic::ID ScaledMma(ir::MmaKind kind) {
+  switch (kind) {
+    case ir::MmaKind::kMxf8f6f4:
+      return nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale;
+    case ir::MmaKind::kMxf4:
+      return nv::nvvm_tcgen05_mma_shared_mxf4_block_scale;
+    case ir::MmaKind::kMxf4nvf4:
+      return nv::nvvm_tcgen05_mma_shared_mxf4nvf4_block_scale_block16;
+    default:
+      break;
+  }
+  LS_CHECK(false, "kind ", ir::InfoOf(kind).text, " has no scale factors");
+}
+
+}  // namespace
+
 void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                               Value* accumulate, Value* a_scales, Value* b_scales) {
   constexpr uint32_t kCollectorDiscard = 0;
   const auto cells = [&](Value* address) { return b_.CreateIntToPtr(address, Pointer(kTensorSpace)); };
-  LS_CHECK(instruction.kind == ir::MmaKind::kMxf8f6f4, "scale factors with kind ", ir::InfoOf(instruction.kind).text);
-  Intrinsic(nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale,
+  Intrinsic(ScaledMma(instruction.kind),
             {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)), accumulate,
              cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
 }

@@ -19,6 +19,7 @@ To BitsAs(const From& from) {
 
 // Of accumulators: the codes of f32 and s32.
 constexpr uint32_t kF32Accumulator = 1, kS32Accumulator = 2;
+constexpr uint32_t kUe4m3Factors = 0, kUe8m0Factors = 1;
 
 // In the order of ir::Swizzle: none, 32, 64 and 128 bytes.
 constexpr uint64_t kTcgen05Swizzles[] = {0, 6, 4, 2};
@@ -56,8 +57,8 @@ namespace {
 template <typename Descriptor>
 Descriptor DescriptorOf(const ir::MmaInstruction& instruction) {
   Descriptor descriptor;
-  descriptor.a_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.a.type));
-  descriptor.b_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.b.type));
+  descriptor.a_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.kind, instruction.a.type));
+  descriptor.b_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.kind, instruction.b.type));
   descriptor.transpose_a = instruction.a.mn_major ? 1 : 0;
   descriptor.transpose_b = instruction.b.mn_major ? 1 : 0;
   descriptor.n_over_8 = static_cast<uint32_t>(instruction.n / 8);
@@ -70,7 +71,7 @@ uint32_t InstructionDescriptorBits(const ir::MmaInstruction& instruction) {
   if (ir::InfoOf(instruction.kind).scale_run != 0) {
     auto descriptor = DescriptorOf<ScaledInstructionDescriptor>(instruction);
     descriptor.a_scale_byte = descriptor.b_scale_byte = static_cast<uint32_t>(instruction.scale_byte);
-    descriptor.scale_format = 1;
+    descriptor.scale_format = instruction.kind == ir::MmaKind::kMxf4nvf4 ? kUe4m3Factors : kUe8m0Factors;
     descriptor.m_over_128 = static_cast<uint32_t>(instruction.m / 128);
     return descriptor.Bits();
   }

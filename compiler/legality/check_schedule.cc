@@ -8,6 +8,8 @@
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
+#include "ir/element_type.h"
+#include "ir/problem_keys.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -184,12 +186,12 @@ int BytesOf(DataType type) { return static_cast<int>(DataTypeBytes(type)); }
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
 Status CheckDepth(const Schedule& s, DataType operand, int least_bytes) {
   constexpr int kMostBytes = 512;
-  const int bytes = BytesOf(operand);
-  for (int k = least_bytes / bytes; k <= kMostBytes / bytes; k *= 2) {
+  const int bits = ir::BitsOf(operand), least = 8 * least_bytes / bits, most = 8 * kMostBytes / bits;
+  for (int k = least; k <= most; k *= 2) {
     if (s.tile_k == k) return Ok();
   }
   return Refused(Cat("tile k=", s.tile_k, " is not supported for ", DataTypeName(operand), "; use a power of two from ",
-                     least_bytes / bytes, " to ", kMostBytes / bytes));
+                     least, " to ", most));
 }
 
 // Rows of a tile are whole swizzle spans.
@@ -252,24 +254,25 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
                      ", or sum=fast"));
 }
 
-// Scale factors of MXFP8 are in blocks of 128 rows and 128 elements of K, and the tensor core has all rows of a tile.
-Status CheckBlockScales(const Schedule& s, const Target& target) {
+// Scale factors are in blocks of 128 rows and four runs of K, and the tensor core has all rows of a tile.
+Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& scaling, const Schedule& s,
+                        const Target& target) {
   if (!target.mma.ScalesBlocks())
-    return Refused(Cat("scale=mx needs matrix instructions with scale factors, which ", target.name,
-                       " has not; use scale=tensor or block"));
-  if (s.rows != RowSide::kM) return Refused("scale=mx does not swap A and B; use rows=m");
+    return Refused(Cat("scale=", ir::NameOf(contraction.scale), " needs matrix instructions with scale factors, which ",
+                       target.name, " has not; use scale=tensor or block"));
+  if (s.rows != RowSide::kM) return Refused("block scaling does not swap A and B; use rows=m");
   if (s.tile_m != ir::ScaleBlock::kRows)
-    return Refused(Cat("scale=mx needs tile m=", ir::ScaleBlock::kRows, ", not ", s.tile_m));
+    return Refused(Cat("block scaling needs tile m=", ir::ScaleBlock::kRows, ", not ", s.tile_m));
   if (s.tile_n % ir::ScaleBlock::kRows != 0)
-    return Refused(Cat("with scale=mx tile n=", s.tile_n, " is not whole blocks of scale factors; use ",
+    return Refused(Cat("with block scaling tile n=", s.tile_n, " is not whole blocks of scale factors; use ",
                        ir::ScaleBlock::kRows, " or ", 2 * ir::ScaleBlock::kRows));
-  constexpr int kDepth = static_cast<int>(kMxRun) * ir::ScaleBlock::kFactors;
-  if (s.tile_k % kDepth != 0)
-    return Refused(Cat("with scale=mx tile k=", s.tile_k, " is not whole blocks of scale factors; use ", kDepth, " or ",
-                       2 * kDepth));
-  if (s.a_load != LoadPath::kTma || s.b_load != LoadPath::kTma)
-    return Refused("scale=mx loads operands by bulk copies; use a_load=tma b_load=tma");
-  if (s.b_keep > 0) return Refused("scale=mx loads B with its scale factors; use b_keep=0");
+  const int depth = scaling.run * ir::ScaleBlock::kFactors;
+  if (s.tile_k % depth != 0)
+    return Refused(Cat("with block scaling tile k=", s.tile_k, " is not whole blocks of scale factors; use ", depth,
+                       " or ", 2 * depth));
+  if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
+    return Refused("block scaling loads operands by bulk copies; use a_load=tma b_load=tma");
+  if (s.b_keep > 0) return Refused("block scaling loads B with its scale factors; use b_keep=0");
   return Ok();
 }
 
@@ -325,7 +328,7 @@ Status CheckLaneShift(const Contraction& contraction, const Schedule& s, const T
   if (s.tile_m != ir::kTensorLanes)
     return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
                        " instead of ", s.tile_m));
-  const int whole = 128 / BytesOf(contraction.a.type());
+  const int whole = 8 * 128 / ir::BitsOf(contraction.a.type());
   if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
     return Refused(Cat("reuse=lane_shift refreshes single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
                        " or ", 2 * whole));
@@ -373,7 +376,7 @@ Status CheckReuse(const Contraction& contraction, const Schedule& s, const Targe
     return Refused("reuse displaces tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
   if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(contraction, s, target));
   if (s.border == Border::kMask) LS_TRY(CheckMask(geometry, s, target));
-  const int least = 64 / BytesOf(contraction.a.type());
+  const int least = 8 * 64 / ir::BitsOf(contraction.a.type());
   if (s.tile_k < least) {
     return Refused(Cat("with reuse rows must be of 64 bytes or more; with tile k=", s.tile_k,
                        " they are shorter; use k=", least, " to ", 4 * least));
@@ -452,7 +455,8 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.ReadsPixels();
-  if (contraction.scale == Scaling::kMx) LS_TRY(CheckBlockScales(s, target));
+  if (const auto scaling = ir::BlockScalingOf(contraction.scale))
+    LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
   LS_TRY(CheckShape(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(s, contraction.a.type(), contraction.scale, target));

@@ -7,6 +7,7 @@
 
 #include "compiler/contraction/contraction.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 #include "target/target.h"
 
 namespace laneshift::compiler {
@@ -15,7 +16,7 @@ constexpr int kWholeSumBits = 23;  // fraction bits of an f32
 
 inline bool Promotes(DataType operand, SumPrecision sum, Scaling scale, const target::Target& target) {
   if (scale == Scaling::kBlock) return true;
-  if (scale == Scaling::kMx) return false;  // the tensor core has whole f32 sums
+  if (ir::BlockScalingOf(scale)) return false;  // the tensor core has whole f32 sums
   return ir::IsFloat8(operand) && sum == SumPrecision::kF32 && target.eight_bit_sum_bits < kWholeSumBits;
 }
 inline bool Promotes(const Contraction& contraction, const target::Target& target) {

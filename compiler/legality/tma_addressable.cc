@@ -33,7 +33,7 @@ Status CheckTmaAddresses(const OperandSource& source) {
   };
   LS_TRY(check("base alignment", source.align));
   for (const SourceDistance& distance : DistancesOf(source)) {
-    if (distance.used) LS_TRY(check(distance.name, distance.elements * source.ElementBytes()));
+    if (distance.used) LS_TRY(check(distance.name, source.BytesOf(distance.elements)));
   }
   return Ok();
 }
@@ -83,7 +83,7 @@ Status CheckTmaLoads(const Contraction& contraction, const Schedule& schedule, c
 }
 
 Status CheckTmaStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
-  if (const int64_t bytes = source.memory.Inner() * source.ElementBytes(); bytes % kTmaUnit != 0)
+  if (const int64_t bytes = source.BytesOf(source.memory.Inner()); bytes % kTmaUnit != 0)
     return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at multiples of 16"));
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).

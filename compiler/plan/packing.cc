@@ -130,6 +130,12 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
     }
+    if (DataTypeBits(source.type()) < 8) {
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat("the TMA cannot reach ", name, ", and ", name, "_load=pack copies whole bytes: rows of ",
+                           DataTypeName(source.type()), " begin at multiples of 16 bytes; pad them with ld", name, "=",
+                           base::RoundUp(source.Pitch(), 8 * kCopyAlignment / DataTypeBits(source.type()))));
+    }
     if (!Transposes(source, target)) continue;
     return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack keeps the layout of rows, and the tensor core of ",
                                                   target.name, " reads ", DataTypeName(source.type()), " along k; use ",
@@ -161,7 +167,7 @@ int64_t PackedBytes(const OperandSource& source) {
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  return stored.kind == SourceKind::kMatrix ? stored.memory.Elements() * stored.ElementBytes() : 0;
+  return stored.kind == SourceKind::kMatrix ? stored.BytesOf(stored.memory.Elements()) : 0;
 }
 
 Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target) {

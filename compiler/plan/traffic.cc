@@ -9,6 +9,7 @@
 #include "compiler/contraction/bindings.h"
 #include "compiler/plan/constant_indices.h"
 #include "compiler/plan/work_plan.h"
+#include "ir/element_type.h"
 #include "ir/mma.h"
 #include "ir/stored_tensor.h"
 
@@ -146,7 +147,7 @@ class RoleTraffic {
 
   // An instruction works on 32 bytes of K.
   int64_t Steps() const { return program_.tile_k / ir::MmaDepth(program_.operand_type); }
-  int64_t StepBytes() const { return ir::MmaDepth(program_.operand_type) * DataTypeBytes(program_.operand_type); }
+  int64_t StepBytes() const { return ir::BytesOf(program_.operand_type, ir::MmaDepth(program_.operand_type)); }
 
   // One MMA of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {

@@ -104,6 +104,29 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
 
+/* The same by a structure, for all kinds of problem: fields that the problem has no use for are null. Set
+   `struct_bytes` to sizeof(laneshift_arguments). For a convolution a, b, c and d are x, w, z and y. The
+   tensor_scale fields are the f32 factors of whole operands of scale=nv. */
+typedef struct laneshift_arguments {
+  size_t struct_bytes;
+  const void* a;
+  const void* b;
+  const void* c;
+  void* d;
+  const void* bias;
+  const void* scale_a;
+  const void* scale_b;
+  const void* scale_d;
+  const void* tensor_scale_a;
+  const void* tensor_scale_b;
+  void* const* epilogue; /* `epilogue_count` addresses */
+  size_t epilogue_count;
+  void* workspace;
+} laneshift_arguments;
+laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, struct CUstream_st* stream,
+                                                  const laneshift_arguments* arguments, char* error,
+                                                  size_t error_bytes);
+
 /* Memory of the engine's device, initially zero, for programs that do not use a CUDA driver or runtime themselves; on
    the emulator it is the only way. `bytes` may be 0: the address is then null, which Execute accepts as no workspace.
    Free it before or after the engine. */

@@ -121,8 +121,9 @@ struct EngineOptions {
   std::vector<std::string> policies{};
 };
 
-// Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The f32 scale factors
-// are read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit. `epilogue`: the
+// Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The scale factors
+// are read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit, those of whole
+// tensors only with Scaling::kNv. `epilogue`: the
 // operands of the problem's epilogue, in the order of the steps that have one.
 struct GemmArguments {
   const void* a = nullptr;
@@ -133,6 +134,8 @@ struct GemmArguments {
   const void* scale_a = nullptr;
   const void* scale_b = nullptr;
   const void* scale_d = nullptr;
+  const void* tensor_scale_a = nullptr;
+  const void* tensor_scale_b = nullptr;
   EpilogueArguments epilogue{};
 };
 

@@ -23,11 +23,13 @@
 namespace laneshift {
 
 // tf32 is an f32 in memory whose low 13 bits the tensor core ignores.
-// ue8m0 is the type of scale factors only.
-enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2, kTf32, kS8, kU8, kS32, kUe8m0 };
+// e2m1 is packed: two elements in a byte, the first one in bits 3:0. ue8m0 and ue4m3 are types of scale factors only.
+enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2, kTf32, kS8, kU8, kS32, kE2m1, kUe8m0, kUe4m3 };
 
-// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32", "ue8m0".
+// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32", "e2m1", "ue8m0", "ue4m3".
 std::string_view DataTypeName(DataType type);
+int64_t DataTypeBits(DataType type);
+// REQUIRES: its elements are whole bytes.
 int64_t DataTypeBytes(DataType type);
 
 // Which index of a stored operand is contiguous in memory: K, or the other one (M of A, N of B).
@@ -53,22 +55,27 @@ enum class SumPrecision : uint8_t {
 };
 constexpr int64_t kPromotedRun = 128;
 
-// Scale factors of e4m3 and e5m2 operands, in device memory: f32, and of kMx ue8m0. An e4m3 or e5m2 D also has one, an
-// f32 that multiplies the stored value.
+// Scale factors of e4m3, e5m2 and e2m1 operands, in device memory. An e4m3 or e5m2 D also has one, an f32 that
+// multiplies the stored value.
 enum class Scaling : uint8_t {
   kNone,
-  kTensor,  // one for A and one for B
-  // A: one for each row and kScaleRun of k: [batch][k / kScaleRun, rounded up][m], m contiguous.
+  kTensor,  // f32: one for A and one for B
+  // f32. A: one for each row and kScaleRun of k: [batch][k / kScaleRun, rounded up][m], m contiguous.
   // B: one for kScaleRun x kScaleRun of n and k: [batch][n / kScaleRun, rounded up][k / kScaleRun, rounded up].
   kBlock,
-  // MXFP8, multiplied by the tensor core (sm_100a): one for each row of A, or column of B, and kMxRun of k, in the
-  // 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which the factor of row r
-  // and run s is byte (r % 32) * 16 + (r / 32) * 4 + s; the blocks along k of 128 rows follow each other, then those of
-  // the next 128 rows, then those of the next matrix. Blocks are whole: factors beyond m, n or k are not NaN (0xff).
+  // MXFP8 and MXFP4, multiplied by the tensor core (sm_100a): ue8m0, one for each row of A, or column of B, and kMxRun
+  // of k, in the 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which the
+  // factor of row r and run s is byte (r % 32) * 16 + (r / 32) * 4 + s; the blocks along k of 128 rows follow each
+  // other, then those of the next 128 rows, then those of the next matrix. Blocks are whole: factors beyond m, n or k
+  // are not NaN (0xff).
   kMx,
+  // NVFP4 (e2m1): the same with ue4m3 factors, one for kNvRun of k, and an f32 factor for each of A and B, by which the
+  // sums are multiplied. Factors beyond m, n or k are not NaN (0x7f, 0xff).
+  kNv,
 };
 constexpr int64_t kScaleRun = 128;
-constexpr int64_t kMxRun = 32;
+constexpr int kMxRun = 32;
+constexpr int kNvRun = 16;
 
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.
 enum class BiasAxis : uint8_t { kNone, kM, kN };

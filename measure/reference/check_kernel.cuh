@@ -24,6 +24,12 @@ struct Tf32 {
 struct Ue8m0 {
   unsigned char bits;
 };
+struct Ue4m3 {
+  unsigned char bits;
+};
+struct E2m1 {
+  unsigned char pair;  // the first element is in the low half
+};
 __device__ inline float Widen(const Half& x) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
@@ -49,6 +55,12 @@ __device__ inline float Widen(const Tf32& x) { return __uint_as_float(x.bits & ~
 __device__ inline float Widen(const Ue8m0& x) {
   if (x.bits == 0xff) return __uint_as_float(0x7fffffffu);
   return __uint_as_float(x.bits == 0 ? 0x400000u : (unsigned)x.bits << 23);
+}
+__device__ inline float Widen(const Ue4m3& x) { return Widen(E4m3{(unsigned char)(x.bits & 0x7f)}); }
+__device__ inline float Widen(const E2m1& x) {
+  const float magnitudes[] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+  const float magnitude = magnitudes[x.pair & 7];
+  return x.pair & 8 ? -magnitude : magnitude;
 }
 __device__ inline float Widen(const signed char& x) { return x; }
 __device__ inline float Widen(const unsigned char& x) { return x; }
@@ -96,6 +108,13 @@ __device__ inline double Limit(const T&) {
 __device__ inline double Limit(const float&) { return 3.4028234663852886e38; }
 __device__ inline double Limit(const Half&) { return 65504.0; }
 __device__ inline double Limit(const Brain&) { return 3.3895313892515355e38; }
+template <typename T>
+__device__ inline float ElementOf(const T* elements, long long index) {
+  return Widen(elements[index]);
+}
+__device__ inline float ElementOf(const E2m1* pairs, long long index) {
+  return Widen(E2m1{(unsigned char)(pairs[index / 2].pair >> index % 2 * 4)});
+}
 // The problem's operands as floats. The steps of the epilogue, which the host writes, follow this text.
 struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   // Whether neighbours along K are adjacent in memory.
@@ -105,12 +124,12 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     const unsigned tap = RunOf(q);
     const long long start = at.LeftStart(batch, row, tap);
     if (start < 0) return 0.0f;
-    const float element = Widen(a[start + (q - tap * at.run) * at.a.element]);
+    const float element = ElementOf(a, start + (q - tap * at.run) * at.a.element);
     return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row, q));
   }
   __device__ float Right(long long batch, long long q, long long column) const {
     const unsigned tap = RunOf(q);
-    const float element = Widen(b[at.RightStart(batch, column, tap) + (q - tap * at.run) * at.b.element]);
+    const float element = ElementOf(b, at.RightStart(batch, column, tap) + (q - tap * at.run) * at.b.element);
     return at.scale_run == 0 ? element : element * Scale(scales.b, at.RightScale(batch, q, column));
   }
   __device__ static float Scale(const void* factors, long long index) {
@@ -138,6 +157,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     return row / 128 * ((at.ColumnsOfD(columns) + 127) / 128) + column / 128;
   }
   __device__ double ScaleOfSum() const {
+    if (scales.tensor_a) return (double)*scales.tensor_a * *scales.tensor_b;
     return scales.of_tensors ? (double)Scale(scales.a, 0) * Scale(scales.b, 0) : 1.0;
   }
   __device__ double Scaled(double value) const { return scales.d == 0 ? value : value * scales.d[0]; }

@@ -122,10 +122,13 @@ static_assert(sizeof(HostArguments::epilogue) == sizeof(EpilogueArguments));
 HostArguments ArgumentsFor(const Problem& problem, const GemmArguments& roles, const EpilogueArguments& totals) {
   const auto scale = [&](OperandRole role, const void* pointer) { return ir::Uses(problem, role) ? pointer : nullptr; };
   const ProductView view = ViewOf(problem);
-  const ScalePointers scales{.a = scale(OperandRole::kScaleA, roles.scale_a),
-                             .b = scale(OperandRole::kScaleB, roles.scale_b),
-                             .d = static_cast<const float*>(scale(OperandRole::kScaleD, roles.scale_d)),
-                             .of_tensors = ir::Uses(problem, OperandRole::kScaleA) && view.scale_run == 0};
+  const ScalePointers scales{
+      .a = scale(OperandRole::kScaleA, roles.scale_a),
+      .b = scale(OperandRole::kScaleB, roles.scale_b),
+      .d = static_cast<const float*>(scale(OperandRole::kScaleD, roles.scale_d)),
+      .tensor_a = static_cast<const float*>(scale(OperandRole::kTensorScaleA, roles.tensor_scale_a)),
+      .tensor_b = static_cast<const float*>(scale(OperandRole::kTensorScaleB, roles.tensor_scale_b)),
+      .of_tensors = ir::Uses(problem, OperandRole::kScaleA) && view.scale_run == 0};
   HostArguments arguments{.at = view,
                           .a = roles.a,
                           .b = roles.b,

@@ -68,6 +68,8 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
                  : ir::CallsFunctions(problem_) || !ir::HasJumps(epilogue_) ? Judgement::kByRange
                                                                             : Judgement::kByRangeAndEach) {
   const bool scaled = ir::Uses(problem_, OperandRole::kScaleA);
+  if (ir::Uses(problem_, OperandRole::kTensorScaleA))
+    alpha_ *= double{operands.tensor_scale_a.At(0, 0)} * double{operands.tensor_scale_b.At(0, 0)};
   if (scaled && view_.scale_run == 0) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
   if (ir::Uses(problem_, OperandRole::kScaleD)) last_ = operands.scale_d.At(0, 0);
 }

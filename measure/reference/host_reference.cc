@@ -204,15 +204,18 @@ HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
   const auto random = [&](OperandRole role) {
     return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
   };
-  HostOperands operands{random(OperandRole::kA),     random(OperandRole::kB),      random(OperandRole::kC),
-                        random(OperandRole::kBias),  random(OperandRole::kScaleA), random(OperandRole::kScaleB),
-                        random(OperandRole::kScaleD)};
+  HostOperands operands{random(OperandRole::kA),           random(OperandRole::kB),
+                        random(OperandRole::kC),           random(OperandRole::kBias),
+                        random(OperandRole::kScaleA),      random(OperandRole::kScaleB),
+                        random(OperandRole::kScaleD),      random(OperandRole::kTensorScaleA),
+                        random(OperandRole::kTensorScaleB)};
   operands.epilogue = RandomEpilogue(problem, seed);
   return operands;
 }
 
 const HostTensor* HostOperands::Of(OperandRole role) const {
-  const HostTensor* const tensors[] = {&a, &b, &c, nullptr, &bias, &scale_a, &scale_b, &scale_d};
+  const HostTensor* const tensors[] = {&a,       &b,       &c,       nullptr,         &bias,
+                                       &scale_a, &scale_b, &scale_d, &tensor_scale_a, &tensor_scale_b};
   static_assert(std::size(tensors) == ir::kRoles);
   return tensors[static_cast<size_t>(role)];
 }

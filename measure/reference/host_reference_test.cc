@@ -23,9 +23,19 @@ double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, in
     const int64_t at = p.b_major == Major::kK ? j * p.ldb + q : q * p.ldb + j;
     return static_cast<double>(ElementAt(o.b.bytes.data(), p.b, batch * p.stride_b + at));
   };
+  // In blocks of 128 rows and four runs, 512 bytes each.
+  const auto factor = [&](const HostTensor& factors, int64_t rows, int64_t row, int64_t q) {
+    if (p.scale == Scaling::kNone) return 1.0;
+    const int64_t run = q / (p.scale == Scaling::kNv ? 16 : 32);
+    const int64_t along_k = (p.k + (p.scale == Scaling::kNv ? 63 : 127)) / (p.scale == Scaling::kNv ? 64 : 128);
+    const int64_t block = (batch * ((rows + 127) / 128) + row / 128) * along_k + run / 4;
+    return ElementAt(factors.bytes.data(), factors.shape.type,
+                     block * 512 + row % 32 * 16 + row % 128 / 32 * 4 + run % 4);
+  };
   double sum = 0;
-  for (int64_t q = 0; q < p.k; ++q) sum += a(q) * b(q);
+  for (int64_t q = 0; q < p.k; ++q) sum += a(q) * factor(o.scale_a, p.m, i, q) * b(q) * factor(o.scale_b, p.n, j, q);
   double value = p.alpha * sum;
+  if (p.scale == Scaling::kNv) value *= o.tensor_scale_a.At(0, 0) * o.tensor_scale_b.At(0, 0);
   if (p.beta != 0) value += p.beta * ElementAt(o.c.bytes.data(), p.c, batch * p.stride_c + i * p.ldc + j);
   if (p.bias != BiasAxis::kNone) value += ElementAt(o.bias.bytes.data(), p.d, p.bias == BiasAxis::kM ? i : j);
   return value;
@@ -64,7 +74,9 @@ TEST_P(Reference, AgreesWithTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(All, Reference,
                          testing::Values("gemm m=1 n=1 k=1 d=f32", "gemm m=7 n=129 k=33 d=f32 alpha=0.5 beta=-2 bias=n",
                                          "gemm m=65 n=64 k=5 a=f16 d=f32 a_major=m b_major=n batch=3 bias=m",
-                                         "gemm m=9 n=70 k=12 d=f32 lda=20 ldb=16 ldd=77 batch=2 beta=1 ldc=80"));
+                                         "gemm m=9 n=70 k=12 d=f32 lda=20 ldb=16 ldd=77 batch=2 beta=1 ldc=80",
+                                         "gemm m=130 n=9 k=70 a=e2m1 d=f32 lda=96 batch=2 scale=nv",
+                                         "gemm m=9 n=130 k=140 a=e2m1 d=f32 scale=mx"));
 
 TEST(ReferenceFinds, OneWrongElement) {
   const GemmProblem p = Parse("gemm m=20 n=70 k=16 d=f32");

@@ -9,6 +9,7 @@
 #include "base/small_float.h"
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 #include "measure/parallel_for.h"
 
 namespace laneshift::measure {
@@ -46,8 +47,18 @@ T Load(const std::byte* at) {
   return value;
 }
 
+// Elements of four bits: the first one of a byte is in its low half.
+uint32_t Nibble(const std::byte* bytes, int64_t index) {
+  return std::to_integer<uint32_t>(bytes[index / 2]) >> (4 * (index % 2)) & 15;
+}
+void StoreNibble(std::byte* bytes, int64_t index, uint32_t bits) {
+  const int shift = static_cast<int>(4 * (index % 2));
+  bytes[index / 2] = (bytes[index / 2] & ~(std::byte{15} << shift)) | std::byte(bits << shift);
+}
+
 // The element for a random number in [-1, 1).
 double NumberOf(DataType type, OperandRole role, double uniform) {
+  if (type == DataType::kE2m1) return uniform * ir::LargestOf(type);
   if (type == DataType::kUe8m0) return std::ldexp(1, static_cast<int>(std::floor(4 * uniform)));  // 1/16 to 8
   if (IsScale(role)) return 1 + 0.5 * uniform;
   const ir::DataTypeInfo& info = ir::InfoOf(type);
@@ -60,8 +71,9 @@ double NumberOf(DataType type, OperandRole role, double uniform) {
 
 double ElementAt(const std::byte* bytes, DataType type, int64_t index) {
   const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (type == DataType::kE2m1) return base::ToFloat(*info.format, Nibble(bytes, index));
   const std::byte* at = bytes + index * (info.bits / 8);
-  if (type == DataType::kUe8m0) return base::ToFloat(base::FloatFormat::kUe8m0, Load<uint8_t>(at));
+  if (ir::ScaleBlock::Holds(type)) return base::ToFloat(*info.format, Load<uint8_t>(at));
   if (info.IsFloat8()) return NumbersOf(*info.format)[static_cast<size_t>(*at)];
   if (type == DataType::kS8) return Load<int8_t>(at);
   if (type == DataType::kU8) return Load<uint8_t>(at);
@@ -74,6 +86,11 @@ double ElementAt(const std::byte* bytes, DataType type, int64_t index) {
 
 void StoreElement(std::byte* bytes, DataType type, int64_t index, double value) {
   const ir::DataTypeInfo& info = ir::InfoOf(type);
+  if (type == DataType::kE2m1) {
+    const auto number = static_cast<float>(value);
+    return StoreNibble(bytes, index,
+                       base::FromFloat(*info.format, number, base::Rounding::kNearestEven, base::Overflow::kSaturate));
+  }
   const auto element = static_cast<size_t>(info.bits / 8);
   std::byte* at = bytes + static_cast<size_t>(index) * element;
   if (info.IsInteger()) {

@@ -26,7 +26,8 @@ struct HostTensor {
 
   // Every byte 0xff.
   static HostTensor Poisoned(const StoredTensor& shape);
-  // Uniform in [-1, 1), scale factors in [0.5, 1.5), rounded to the type; integers uniform over their whole range. A
+  // Uniform in [-1, 1), e2m1 in [-6, 6), scale factors in [0.5, 1.5), rounded to the type; integers uniform over their
+  // whole range. A
   // function only of seed, role and logical index, so the same everywhere.
   static HostTensor Random(const StoredTensor& shape, OperandRole role, uint64_t seed);
 

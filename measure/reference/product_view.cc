@@ -69,8 +69,9 @@ ProductView ViewOf(const Problem& problem) {
         Describe(kind, view);
         view.alpha = kind.alpha;
         view.beta = kind.beta;
-        view.scale_run = kind.scale == Scaling::kBlock ? kScaleRun : kind.scale == Scaling::kMx ? kMxRun : 0;
-        view.scale_blocks = kind.scale == Scaling::kMx ? 1 : 0;
+        const std::optional<ir::BlockScaling> blocks = ir::BlockScalingOf(kind.scale);
+        view.scale_run = blocks ? blocks->run : kind.scale == Scaling::kBlock ? kScaleRun : 0;
+        view.scale_blocks = blocks ? 1 : 0;
       },
       problem);
   return view;

@@ -111,6 +111,8 @@ struct ScalePointers {
   const void* a;
   const void* b;
   const float* d;
+  const float* tensor_a;  // besides those of blocks; null: 1
+  const float* tensor_b;
   int of_tensors;
 };
 

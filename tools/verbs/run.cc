@@ -65,10 +65,13 @@ void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
 }
 
 Status CheckFiles(const RunSettings& run, size_t problems) {
-  const bool any = !(run.a + run.b + run.c + run.bias + run.scale_a + run.scale_b + run.scale_d + run.out).empty();
+  const bool any = !(run.a + run.b + run.c + run.bias + run.scale_a + run.scale_b + run.scale_d + run.tensor_scale_a +
+                     run.tensor_scale_b + run.out)
+                        .empty();
   if (!any || problems == 1) return Ok();
   return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d and --out belong "
+                   Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d, "
+                       "--tensor_scale_a, --tensor_scale_b and --out belong "
                        "to one problem, but there are ",
                        problems, "; run them one by one"));
 }
@@ -116,9 +119,9 @@ void AddDataOptions(CLI::App& app, RunSettings& run) {
   app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option(
-         "--a,--x", run.a,
-         "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as '|u1')")
+  app.add_option("--a,--x", run.a,
+                 "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as "
+                 "'|u1', e2m1: two in a byte)")
       ->type_name("FILE");
   app.add_option(
          "--b,--w", run.b,
@@ -126,11 +129,13 @@ void AddDataOptions(CLI::App& app, RunSettings& run) {
       ->type_name("FILE");
   app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)")->type_name("FILE");
   app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)")->type_name("FILE");
-  app.add_option("--scale_a,--scale_x", run.scale_a,
-                 "the scale factors of A from an .npy file (with scale=tensor or block)")
+  app.add_option("--scale_a,--scale_x", run.scale_a, "the scale factors of A from an .npy file (with scale=)")
       ->type_name("FILE");
   app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B")->type_name("FILE");
   app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D")->type_name("FILE");
+  app.add_option("--tensor_scale_a", run.tensor_scale_a, "the f32 factor of all of A from an .npy file (with scale=nv)")
+      ->type_name("FILE");
+  app.add_option("--tensor_scale_b", run.tensor_scale_b, "the same of B")->type_name("FILE");
   app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file")->type_name("FILE");
 }
 
