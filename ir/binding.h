@@ -56,7 +56,9 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   /* sums that a kernel adds up in a fixed order */                    \
   FAMILY(BasePartialRows, "base_partial_rows", kPointer, "01234567")   \
   FAMILY(LengthPartialRows, "length_partial_rows", kInt32, "01234567") \
-  FAMILY(CountPartialRows, "count_partial_rows", kInt32, "01234567")
+  FAMILY(CountPartialRows, "count_partial_rows", kInt32, "01234567")   \
+  /* where groups of rows begin, and the last one ends */              \
+  FAMILY(GroupOffsets, "group_offsets", kPointer, "")
 
 enum class BindingFamily : uint8_t {
 #define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
@@ -84,7 +86,7 @@ enum class BindingFamily : uint8_t {
   BINDING(OutQ, Out, 0) BINDING(OutP, Out, 1) BINDING(OutO, Out, 2) LS_SPATIAL_BINDINGS(BINDING, In) \
   BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
-  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0)
+  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0)
 // clang-format on
 
 struct Binding {

@@ -56,7 +56,10 @@ Status RoleVerifier::CheckPromoted(int column, const FragmentLayout& piece) cons
 
 // The parameters that place rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
-  LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
+  LS_TRY(Needs({PitchOf(operand)}));
+  if ((rows == RowMap::kGroups) != (work_.source == WorkSource::kGroups))
+    return Broken(8, "rows belong to groups if and only if work does");
+  if (rows != RowMap::kGroups) LS_TRY(Needs({StrideOf(operand)}));
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kPaddedQ, Binding::kOutQ, Binding::kOutP}));
   return NeedsBounds(operand);
 }

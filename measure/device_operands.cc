@@ -78,6 +78,7 @@ Arguments DeviceOperands::arguments() const {
                       .scale_a = pointer(OperandRole::kScaleA),
                       .scale_b = pointer(OperandRole::kScaleB),
                       .scale_d = pointer(OperandRole::kScaleD)};
+  roles.group_offsets = static_cast<const int32_t*>(pointer(OperandRole::kGroupOffsets));
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     roles.epilogue[i] = reinterpret_cast<void*>(epilogue_[i].pointer());
   }

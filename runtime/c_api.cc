@@ -272,6 +272,15 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                               const void* scale_a, const void* scale_b, const void* scale_d,
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes) {
+  return laneshift_plan_execute_grouped(plan, stream, a, b, c, d, bias, scale_a, scale_b, scale_d, nullptr, epilogue,
+                                        count, workspace, error, error_bytes);
+}
+
+laneshift_status laneshift_plan_execute_grouped(const laneshift_plan* plan, CUstream_st* stream, const void* a,
+                                                const void* b, const void* c, void* d, const void* bias,
+                                                const void* scale_a, const void* scale_b, const void* scale_d,
+                                                const void* group_offsets, void* const* epilogue, size_t count,
+                                                void* workspace, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
     if (count > 0 && epilogue == nullptr) return Missing("epilogue");
@@ -290,7 +299,8 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                          .scale_a = scale_a,
                                          .scale_b = scale_b,
                                          .scale_d = scale_d,
-                                         .epilogue = operands};
+                                         .epilogue = operands,
+                                         .group_offsets = static_cast<const int32_t*>(group_offsets)};
     if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
     return plan->plan.Execute(stream,
                               laneshift::ConvArguments{.x = a,

@@ -94,6 +94,7 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
       {Binding::kBaseScaleB, &GemmArguments::scale_b},
       {Binding::kBaseScaleD, &GemmArguments::scale_d},
   };
+  if (binding == Binding::kGroupOffsets) return arguments.group_offsets;
   for (const auto& [vector, pointer] : kVectors) {
     if (vector == binding) return arguments.*pointer;
   }

@@ -15,6 +15,7 @@
 #include "measure/reference/comparison.h"
 #include "measure/reference/device_reference.h"
 #include "measure/reference/function_evaluator.h"
+#include "measure/reference/group_offsets.h"
 #include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
@@ -49,8 +50,8 @@ Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::
   if (path.empty()) return HostTensor{};
   const std::string_view remedy = role == OperandRole::kC ? "a beta, such as beta=1"
                                   : ir::IsScale(role)     ? "scale factors, such as scale=tensor"
-                                  : problem.index() == 0  ? "a bias, such as bias=n"
-                                                          : "a bias, such as bias=k";
+                                  : std::holds_alternative<ConvProblem>(problem) ? "a bias, such as bias=k"
+                                                                                 : "a bias, such as bias=n";
   return MakeError(ErrorCode::kInvalidArgument,
                    Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
 }
@@ -64,6 +65,7 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.scale_a, Operand(problem, OperandRole::kScaleA, settings.scale_a, settings.seed));
   LS_ASSIGN(operands.scale_b, Operand(problem, OperandRole::kScaleB, settings.scale_b, settings.seed));
   LS_ASSIGN(operands.scale_d, Operand(problem, OperandRole::kScaleD, settings.scale_d, settings.seed));
+  LS_ASSIGN(operands.group_offsets, measure::GroupOffsetsFor(problem, settings.group_sizes, settings.seed));
   operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
 }
@@ -132,8 +134,8 @@ class ProblemRun {
   }
 
   bool NeedsDownload() {
-    // The results of rint and users' functions are compared on the host.
-    if (settings_.check && !parts_.emulated && !measure::NeedsRanges(problem_)) {
+    // The results of rint and users' functions are compared on the host, and those of groups.
+    if (settings_.check && !parts_.emulated && !measure::NeedsHost(problem_)) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {
         nvrtc_ = std::move(*nvrtc);

@@ -38,7 +38,8 @@ MatrixOperand OperandOf(const Contraction& contraction, const Schedule& schedule
                    .outer = extent(outer_axis),
                    .inner = inner,
                    .swizzle = ir::WidestSwizzle(inner * static_cast<int>(source.ElementBytes()))},
-          .transposed = transposed};
+          .transposed = transposed,
+          .shared = contraction.grouped && operand != Operand::kB};
 }
 
 class MatrixOutput final : public OutputTensor {
@@ -47,9 +48,11 @@ class MatrixOutput final : public OutputTensor {
   explicit MatrixOutput(const Contraction& contraction) : contraction_(contraction) {}
 
   void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
-    params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
+    params.push_back({ir::PitchOf(operand), {}});
+    if (!contraction_.grouped) params.push_back({ir::StrideOf(operand), {}});
   }
   void AddSizes(std::vector<ir::Param>& params) const override {
+    if (contraction_.grouped) params.push_back({Binding::kGroupOffsets, {}});
     for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
   }
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
@@ -97,10 +100,12 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const MatrixOperand a = OperandOf(contraction, schedule, Operand::kA, target);
   const MatrixOperand b = OperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
-  KernelParts parts{.name = "gemm",
+  const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
+  KernelParts parts{.name = contraction.grouped ? "grouped_gemm" : "gemm",
                     .operand_type = contraction.a.type(),
                     .saturates = contraction.sum == SumPrecision::kSaturate,
-                    .terms = TermsOf(contraction, ir::RowMap::kMatrix, target),
+                    .grouped = contraction.grouped,
+                    .terms = TermsOf(contraction, rows, target),
                     .k = {.tile_k = schedule.tile_k}};
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(4);

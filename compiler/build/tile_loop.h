@@ -35,6 +35,7 @@ struct TileLoop {
   int slices = 1;          // of K, at most
   int pingpong_roles = 1;  // roles that alternate in a ping-pong
   int clc = -1;            // channel, or -1 for a fixed order of tiles
+  bool grouped = false;    // rows belong to groups, whose sizes only the device knows
   // Iterations of the loop over K of one tile.
   std::function<ir::ValueId(ir::Builder&)> blocks{};
 

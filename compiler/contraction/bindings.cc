@@ -74,7 +74,7 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
                           const ir::Param& param) {
   switch (source.kind) {
     case SourceKind::kMatrix:
-      return TiledTensor(source, source.run, source.MatrixRows(), contraction.batch, param);
+      return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
     case SourceKind::kPixels:
       return PixelTensor(source, operand == Operand::kD ? BoxOfY() : BoxOfX(contraction.geometry),
                          contraction.geometry.planes, param);
@@ -152,6 +152,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kBasePartialRows:
     case BindingFamily::kLengthPartialRows:
     case BindingFamily::kCountPartialRows:
+    case BindingFamily::kGroupOffsets:
       break;
   }
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");

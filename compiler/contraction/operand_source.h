@@ -32,7 +32,8 @@ struct OperandSource {
 
   DataType type() const { return memory.type; }
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }
-  // Rows of one matrix, which is `Pitch()` apart; REQUIRES: kMatrix.
+  // Matrices, and rows of one, `Pitch()` apart; REQUIRES: kMatrix.
+  int64_t Matrices() const { return memory.extents[ir::StoredTensor::kImage]; }
   int64_t MatrixRows() const { return memory.extents[ir::StoredTensor::kPixel]; }
   // From a row of the contraction to the next one where both are in one matrix or row of pixels.
   int64_t Pitch() const { return memory.pitches[RowDimension()]; }

@@ -104,6 +104,14 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               void* const* epilogue, size_t count, void* workspace, char* error,
                                               size_t error_bytes);
 
+/* The same for a grouped GEMM: `group_offsets` is the device address of groups + 1 integers of 32 bits, the rows at which
+   groups begin and that at which the last one ends. */
+laneshift_status laneshift_plan_execute_grouped(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
+                                                const void* b, const void* c, void* d, const void* bias,
+                                                const void* scale_a, const void* scale_b, const void* scale_d,
+                                                const void* group_offsets, void* const* epilogue, size_t count,
+                                                void* workspace, char* error, size_t error_bytes);
+
 /* Memory of the engine's device, initially zero, for programs that do not use a CUDA driver or runtime themselves; on
    the emulator it is the only way. `bytes` may be 0: the address is then null, which Execute accepts as no workspace.
    Free it before or after the engine. */

@@ -123,7 +123,8 @@ struct EngineOptions {
 
 // Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The f32 scale factors
 // are read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit. `epilogue`: the
-// operands of the problem's epilogue, in the order of the steps that have one.
+// operands of the problem's epilogue, in the order of the steps that have one. `group_offsets`: only of a grouped GEMM,
+// the row at which each group begins, and that at which the last one ends.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -134,6 +135,7 @@ struct GemmArguments {
   const void* scale_b = nullptr;
   const void* scale_d = nullptr;
   EpilogueArguments epilogue{};
+  const int32_t* group_offsets = nullptr;
 };
 
 // The same for a convolution. `z` is read if beta != 0, `bias` if the problem has one. `y` may equal `z`.
@@ -149,7 +151,7 @@ struct ConvArguments {
   EpilogueArguments epilogue{};
 };
 
-// One alternative for each kind of problem, in the order of Problem.
+// Those of a GEMM, grouped or not, and those of a convolution.
 using Arguments = std::variant<GemmArguments, ConvArguments>;
 
 // Where a kernel came from.
