@@ -437,8 +437,9 @@ struct Op {
   // Arguments of the body; -1: the op has none.
   int BodyArguments() const {
     const int least = InfoOf(kind).body;
-    if (kind != OpKind::kWork) return least;
-    if (std::get<WorkAttrs>(attrs).source == WorkSource::kGroups) return least + kWorkGroupArguments;
+    const auto* work = std::get_if<WorkAttrs>(&attrs);
+    if (work == nullptr) return least;
+    if (work->source == WorkSource::kGroups) return least + kWorkGroupArguments;
     return least + (operands.size() > kWorkTileOperands ? kWorkSliceArguments : 0);
   }
   template <typename A>

@@ -45,6 +45,8 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
   LS_ASSIGN(const device::DeviceBuffer scale_a, Upload(stream, complete, ir::OperandRole::kScaleA, from.scale_a));
   LS_ASSIGN(const device::DeviceBuffer scale_b, Upload(stream, complete, ir::OperandRole::kScaleB, from.scale_b));
   LS_ASSIGN(const device::DeviceBuffer scale_d, Upload(stream, complete, ir::OperandRole::kScaleD, from.scale_d));
+  LS_ASSIGN(const device::DeviceBuffer group_offsets,
+            Upload(stream, complete, ir::OperandRole::kGroupOffsets, from.group_offsets));
   const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   GemmArguments roles = {.a = pointer(a),
                          .b = pointer(b),
@@ -54,6 +56,7 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
                          .scale_a = pointer(scale_a),
                          .scale_b = pointer(scale_b),
                          .scale_d = pointer(scale_d)};
+  roles.group_offsets = static_cast<const int32_t*>(pointer(group_offsets));
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(complete);
   std::vector<device::DeviceBuffer> epilogue;
   for (size_t i = 0; i < tensors.size(); ++i) {
