@@ -133,9 +133,9 @@ class Prober {
     // One block at a time on every SM: the latency of a loaded chip.
     LS_ASSIGN(const ProbeKernel single,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
-    LS_ASSIGN(const double alone, BlockTime(single, grid(1), grid(kTimesOver), down * across));
+    LS_ASSIGN(const double block, BlockTime(single, grid(1), grid(kTimesOver), down * across));
     Note("load_latency",
-         alone * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) - 2 * Known(&Machine::load_issue));
+         block * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) - 2 * Known(&Machine::load_issue));
     LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));
     const int64_t rows = int64_t{128} * Sms();
     LS_ASSIGN(const double streamed,

@@ -26,7 +26,7 @@ struct Sweep {
 };
 constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},    {"eight_bit.txt", 65, 65},     {"clusters.txt", 20, 20},
                              {"pingpong.txt", 0, 30}, {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
-                             {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 4, 8},
+                             {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 6, 16},
                              {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 29, 0},
                              {"grouped.txt", 30, 30}};
 

@@ -11,16 +11,19 @@
 namespace laneshift::compiler {
 namespace {
 
-// For two math warpgroups and the loading one: together at most what the CTA is launched with, 3 x 168.
+// For two math warpgroups and the loading one: together at most what the CTA is launched with, 3 x 168. Gathers next to
+// accumulators of at most kNarrow columns need no split.
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
 constexpr RegisterSplit kWithUnrolledGather = {104, 200};
-constexpr RegisterSplit kNarrowWithCopies = {168, 152};  // for accumulators of at most kNarrow columns, and one block
 constexpr int kNarrow = 128;
-constexpr int kWidestPanel = 64;  // columns
-// Registers of a thread besides those of sums and operands; besides these, for rows of D that threads store, each with
-// an address and bounds, and for elements of a byte, which are packed in parts. Found by ptxas -v over random kernels.
-constexpr int kAddresses = 24, kDirectStores = 12, kByteElements = 12;
+constexpr int kWidestSubtile = 64;  // columns
+constexpr int kWidestPanel = 256;   // columns
+constexpr int kMostElements = 32;   // of a lane at once, that threads store
+// Registers of a thread besides those of sums and operands. Besides these, in an epilogue: what leads to its operands;
+// for rows of D that threads store an address and bounds each, from the fragment or from staging; and for elements of a
+// byte, which are packed in parts. Found by ptxas -v over random kernels.
+constexpr int kAddresses = 24, kOperands = 8, kDirectStores = 12, kStagedStores = 22, kByteElements = 12;
 
 int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks; }
 
@@ -28,36 +31,61 @@ int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks;
 RegisterSplit RegistersOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, bool promotes) {
   if (plan.in_tensor_memory || schedule.math_warpgroups < 2) return {0, 0};
   if (!needs.copies) return kTmaOnly;
-  if (AccumulatorColumns(plan) <= kNarrow && !promotes) return kNarrowWithCopies;
+  if (AccumulatorColumns(plan) <= kNarrow && !promotes) return {0, 0};
   return needs.unrolls ? kWithUnrolledGather : kWithCopies;
 }
 
-int MostRegisters(const CtaPlan& plan) {
-  constexpr int kMost = 255;
-  return plan.registers.math > 0 ? plan.registers.math : kMost;
+// Of a thread of the consumers, as launched or as they are split.
+int MostRegisters(const CtaPlan& plan, const Schedule& schedule) {
+  constexpr int kMost = 255, kOfSm = 64 << 10, kUnit = 8;
+  if (plan.registers.math > 0) return plan.registers.math;
+  return std::min(kMost, kOfSm / (32 * ir::kWarpgroupWarps * (1 + schedule.math_warpgroups)) / kUnit * kUnit);
 }
 
 int EpilogueAddresses(const EpilogueTerms& terms, StorePath store) {
-  return kAddresses + (store == StorePath::kDirect ? kDirectStores : 0) +
-         (DataTypeBytes(terms.type) == 1 ? kByteElements : 0);
+  const int stores = store == StorePath::kDirect ? kDirectStores : store == StorePath::kRows ? kStagedStores : 0;
+  const bool operands = terms.adds_c || terms.bias != BiasAxis::kNone || !terms.steps.empty();
+  return kAddresses + (operands ? kOperands : 0) + stores + (DataTypeBytes(terms.type) == 1 ? kByteElements : 0);
 }
 
-// Registers that a lane needs for a panel: of a matrix one for each element, or half of one where elements have 16 bits
-// or fewer, or two where each is loaded if it lies inside, and addresses where each is of another row; of a vector one
-// for each row or column that the lane has.
+// Rows of the accumulator that a lane has elements of.
+int RowsAcross(const ir::FragmentLayout& layout) { return layout.kind == ir::FragmentKind::kRowPerLane ? 1 : 2; }
+
+// Registers that a lane needs for its elements of a matrix: one for each, or half of one where elements have 16 bits or
+// fewer, or two where each is loaded if it lies inside, and addresses where each is of another row.
+int MatrixRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms, DataType type,
+                    int columns) {
+  const ir::FragmentLayout layout{plan.fragment, columns};
+  const int elements = layout.Registers();
+  const int values = needs.single_accesses ? 2 * elements : type == DataType::kF32 ? elements : elements / 2;
+  // Elements of other rows are an address each, of pixels also what it follows from.
+  const int address = terms.rows == ir::RowMap::kMatrix ? 2 : 3;
+  return values + (plan.rows_along_n ? address * elements / RowsAcross(layout) : 0);
+}
+
+// Of the matrices that a panel is combined with.
+int LoadedRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms, int columns) {
+  int registers = terms.adds_c ? MatrixRegisters(plan, needs, terms, terms.c_type, columns) : 0;
+  for (const EpilogueStep& step : terms.steps) {
+    if (ir::InfoOf(step.kind).operand != ir::StepOperand::kMatrix) continue;
+    registers += MatrixRegisters(plan, needs, terms, ir::OperandTypeOf(step, terms.type), columns);
+  }
+  return registers;
+}
+
+// Registers that a lane needs for a panel: of its elements and of matrices, of a vector one for each row or column that
+// the lane has.
 int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
                    int columns) {
   const ir::FragmentLayout layout{plan.fragment, columns};
   const int elements = layout.Registers();
-  const int across = layout.kind == ir::FragmentKind::kRowPerLane ? 1 : 2;
+  const int across = RowsAcross(layout);
   const int along = elements / across;
-  const auto of_matrix = [&](DataType type) {
-    const int values = needs.single_accesses ? 2 * elements : type == DataType::kF32 ? elements : elements / 2;
-    return values + (plan.rows_along_n ? 2 * along : 0);
-  };
   const int row_vector = plan.rows_along_n ? along : across, column_vector = plan.rows_along_n ? across : along;
-  int registers = elements + (terms.adds_c ? of_matrix(terms.c_type) : 0);
-  if (schedule.split_k > 1) registers += elements;  // partial sums of other CTAs
+  int registers = elements + LoadedRegisters(plan, needs, terms, columns);
+  // Partial sums of other CTAs. Unless a bulk store keeps the panels apart, ptxas loads the operands of the next one
+  // early.
+  if (schedule.split_k > 1) registers += 2 * elements;
   if (schedule.d_store == StorePath::kDirect) {
     if (needs.single_accesses) registers += elements;  // whether each lies inside D
     // Columns that are rows of D are an address each, of a pixel also what its coordinates follow from.
@@ -66,23 +94,23 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   if (terms.bias != BiasAxis::kNone) registers += terms.bias == BiasAxis::kM ? row_vector : column_vector;
   for (const EpilogueStep& step : terms.steps) {
     switch (ir::InfoOf(step.kind).operand) {
-      case ir::StepOperand::kMatrix:
       case ir::StepOperand::kOutput:
-        registers += of_matrix(ir::OperandTypeOf(step, terms.type));
+        registers += MatrixRegisters(plan, needs, terms, ir::OperandTypeOf(step, terms.type), columns);
         break;
       case ir::StepOperand::kRowVector:
         registers += row_vector;
         break;
       case ir::StepOperand::kRowReduction:
-        registers += elements;
+      case ir::StepOperand::kColumnReduction:
+      case ir::StepOperand::kReduction:
+        registers += elements;  // those inside D
         break;
       case ir::StepOperand::kColumnVector:
-      case ir::StepOperand::kColumnReduction:
         registers += column_vector;
         break;
       case ir::StepOperand::kNone:
+      case ir::StepOperand::kMatrix:
       case ir::StepOperand::kBlocks:
-      case ir::StepOperand::kReduction:
       case ir::StepOperand::kTable:
         break;
     }
@@ -90,16 +118,37 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   return registers;
 }
 
-// Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
-// would not fit, besides an accumulator that is in registers itself.
-int WidestPanel(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms) {
-  constexpr int kLeastSpan = 32;
-  const int limit = MostRegisters(plan);
+// Registers that the epilogue cannot use for a panel: those of an accumulator that is in registers itself, and
+// addresses.
+int HeldRegisters(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
   const int accumulators = plan.in_tensor_memory ? 0 : AccumulatorColumns(plan) / 2 * (terms.promotes ? 2 : 1);
-  const int held = accumulators + EpilogueAddresses(terms, schedule.d_store);
+  return accumulators + EpilogueAddresses(terms, schedule.d_store);
+}
+
+// Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
+// would not fit.
+int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms) {
+  constexpr int kLeastSpan = 32;
+  const int held = HeldRegisters(plan, schedule, terms);
   const int least = std::max(16, plan.columns_per_output * kLeastSpan / static_cast<int>(DataTypeBytes(terms.type)));
+  int subtile = kWidestSubtile;
+  // Threads that store elements hold addresses and bounds for each run of them.
+  if (!plan.bulk_stores) subtile = std::min(subtile, kMostElements * 32 / ir::FragmentLayout{plan.fragment, 0}.Rows());
+  while (subtile > least &&
+         held + PanelRegisters(plan, needs, schedule, terms, subtile) > MostRegisters(plan, schedule))
+    subtile /= 2;
+  return subtile;
+}
+
+// Columns that leave by one bulk store. Subtiles wait for nothing within a panel, and ptxas loads the
+// operands of all of them early.
+int WidestPanel(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
+                int subtile) {
+  if (plan.in_tensor_memory) return plan.columns;
+  const int held = HeldRegisters(plan, schedule, terms) + ir::FragmentLayout{plan.fragment, subtile}.Registers();
   int panel = kWidestPanel;
-  while (panel > least && held + PanelRegisters(plan, needs, schedule, terms, panel) > limit) panel /= 2;
+  while (panel > subtile && held + LoadedRegisters(plan, needs, terms, panel) > MostRegisters(plan, schedule))
+    panel /= 2;
   return panel;
 }
 
@@ -140,6 +189,7 @@ class RingDepth {
 Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
                   const target::Target& target) {
   const bool gated = ir::IsGated(terms.steps);
+  const int subtile = WidestSubtile(plan, needs, schedule, terms);
   const std::vector<Staging> stagings = StagingsOf({.type = terms.type,
                                                     .fragment = plan.fragment,
                                                     .transposed = plan.rows_along_n,
@@ -147,7 +197,8 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                                                     .blocks = plan.blocks,
                                                     .gated = plan.columns_per_output,
                                                     .rows_per_output = gated ? 2 / plan.columns_per_output : 1,
-                                                    .widest = WidestPanel(plan, needs, schedule, terms),
+                                                    .widest = subtile,
+                                                    .widest_panel = WidestPanel(plan, needs, schedule, terms, subtile),
                                                     .warps = plan.warps,
                                                     .in_tensor_memory = plan.in_tensor_memory,
                                                     .bulk = plan.bulk_stores});
@@ -163,10 +214,10 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
 
 // Two warpgroups that share a tile multiply during each other's sums anyway, and gain only where these wait for scale
 // factors (measured on an H200).
-bool AlternatesAccumulators(const CtaPlan& plan, const EpilogueTerms& terms) {
+bool AlternatesAccumulators(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
   const int sums = 3 * AccumulatorColumns(plan) / 2;  // of two accumulators and the tile
   const bool pays = plan.warps == ir::kWarpgroupWarps || terms.scale == Scaling::kBlock;
-  return terms.promotes && !plan.in_tensor_memory && pays && sums + kAddresses <= MostRegisters(plan);
+  return terms.promotes && !plan.in_tensor_memory && pays && sums + kAddresses <= MostRegisters(plan, schedule);
 }
 
 }  // namespace
@@ -200,7 +251,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
   plan.fragment = ir::AccumulatorFragment(rows / plan.blocks / (plan.warps / 4));
   plan.staging = StagingOf(plan, needs, schedule, terms, target);
   plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
-  plan.two_accumulators = AlternatesAccumulators(plan, terms);
+  plan.two_accumulators = AlternatesAccumulators(plan, schedule, terms);
   return plan;
 }
 

@@ -39,7 +39,7 @@ TEST(CtaPlan, RegistersFollowWhatThreadsLoad) {
   EXPECT_EQ(PlanOf(wide, {}, true).registers.math, 208);
   EXPECT_EQ(PlanOf(wide, {}, true, true).registers.math, 200);
   const Schedule narrow{.tile_m = 128, .tile_n = 128, .tile_k = 64, .math_warpgroups = 2};
-  EXPECT_EQ(PlanOf(narrow, {}, true).registers.math, 152);
+  EXPECT_EQ(PlanOf(narrow, {}, true).registers.math, 0);
   EXPECT_EQ(PlanOf(narrow, {.promotes = true}, true).registers.math, 208);  // sums besides the accumulator
   const Schedule one{.tile_m = 64, .tile_n = 128, .tile_k = 64, .math_warpgroups = 1};
   EXPECT_EQ(PlanOf(one, {}, true).registers.math, 0);

@@ -26,7 +26,7 @@ struct Channels {
   std::vector<int> rings;  // of operands that come anew with each tile, in the order in which they were declared
   int resident = -1;       // of the operand that stays
   int accumulators = -1;   // in Tensor Memory
-  int clc = -1;            // of answers of cluster launch control
+  int clc = -1;            // of responses of cluster launch control
   int order = -1;          // the ping-pong order of two consumers
 };
 

@@ -39,7 +39,7 @@ Staging EvenPanels(const StagedTile& tile) {
   const int columns = ir::SpanBytes(swizzle) / BytesOf(tile);
   const int panel = columns * tile.gated;
   return {.panel = panel,
-          .piece = panel,
+          .subtile = panel,
           .layout = CopyOf(tile, RowsOf(tile), columns, swizzle),
           .copies = PanelsOf(tile, panel) % 2 == 0 ? 2 : 1};
 }
@@ -51,7 +51,7 @@ Staging WidePanels(const StagedTile& tile, int line, int copies) {
   const auto row_bytes = std::bit_ceil(static_cast<unsigned>(columns * BytesOf(tile)));
   const int panel = columns * tile.gated;
   return {.panel = panel,
-          .piece = std::min(panel, tile.widest),
+          .subtile = std::min(panel, tile.widest),
           .layout = CopyOf(tile, RowsOf(tile), columns, ir::WidestSwizzle(static_cast<int>(row_bytes))),
           .copies = std::min(copies, PanelsOf(tile, panel))};
 }
@@ -64,7 +64,7 @@ Staging TransposedPanels(const StagedTile& tile, int panel, int copies) {
   const int sharers = !tile.bulk ? 1 : std::clamp(kLineBytes / row_bytes, 1, kMostSharers);
   LS_CHECK(tile.warps % sharers == 0, sharers, " warps of ", tile.warps, " share a copy");
   return {.panel = panel,
-          .piece = panel,
+          .subtile = panel,
           .layout = CopyOf(tile, panel, columns * sharers, ir::WidestSwizzle(row_bytes * sharers)),
           .copies = std::min(copies, PanelsOf(tile, panel)),
           .sharers = sharers};
@@ -88,7 +88,7 @@ std::vector<Staging> TransposedStagings(const StagedTile& tile) {
 std::vector<int> Staging::SubtilesOf(int columns, bool powers) const {
   std::vector<int> subtiles;
   while (columns > 0) {
-    int next = std::min(piece, columns);
+    int next = std::min(subtile, columns);
     if (powers) next = static_cast<int>(std::bit_floor(static_cast<unsigned>(next)));
     subtiles.push_back(next);
     columns -= next;
@@ -104,6 +104,7 @@ std::vector<Staging> StagingsOf(const StagedTile& tile) {
   for (int line = kLineBytes; line >= even.layout.Span(); line /= 2) {
     for (const int copies : {2, 1}) {
       const Staging wide = WidePanels(tile, line, copies);
+      if (wide.panel > std::max(tile.widest_panel, even.panel)) continue;
       // Fewer copies are only for wider rows.
       if (copies == 2 || wide.panel > even.panel) stagings.push_back(wide);
     }

@@ -10,6 +10,7 @@ constexpr StagedTile kTile = {.type = DataType::kBf16,
                               .columns = 176,
                               .blocks = 2,
                               .widest = 64,
+                              .widest_panel = 256,
                               .warps = 4,
                               .bulk = true};
 
@@ -59,10 +60,10 @@ TEST(Staging, LastNeedsLeast) {
 }
 
 TEST(Staging, SubtilesMakeThePanel) {
-  Staging staging{.panel = 64, .piece = 32};
+  Staging staging{.panel = 64, .subtile = 32};
   EXPECT_EQ(staging.SubtilesOf(64, false), (std::vector<int>{32, 32}));
   EXPECT_EQ(staging.SubtilesOf(48, false), (std::vector<int>{32, 16}));
-  staging.piece = 64;
+  staging.subtile = 64;
   EXPECT_EQ(staging.SubtilesOf(48, false), (std::vector<int>{48}));
   EXPECT_EQ(staging.SubtilesOf(48, true), (std::vector<int>{32, 16})) << "Tensor Memory is read by powers of two";
 }

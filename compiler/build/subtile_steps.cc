@@ -192,7 +192,7 @@ void SubtileSteps::CombineVector(Builder& b, const EpilogueStep& step, Subtile& 
                                                           .halves = HalvesOf(axis, subtile)});
 }
 
-// Combines the piece with a matrix that lies as D does, or stores it to one.
+// Combines the subtile with a matrix that lies as D does, or stores it to one.
 void SubtileSteps::PassMatrix(Builder& b, const EpilogueStep& step, Subtile& subtile) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   const Binding base = ir::EpilogueBase(subtile.operand++);
@@ -215,7 +215,7 @@ void SubtileSteps::PassMatrix(Builder& b, const EpilogueStep& step, Subtile& sub
                                                           .number = number});
 }
 
-// Added to the caller's values where tiles may end in any order, else stored to the line that is the piece's own.
+// Added to the caller's values where tiles may end in any order, else stored to the line that is the subtile's own.
 void SubtileSteps::Reduce(Builder& b, const EpilogueStep& step, Subtile& subtile) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   const BiasAxis axis = AxisOf(info.operand);

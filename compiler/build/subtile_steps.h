@@ -1,4 +1,4 @@
-// SubtileSteps: what happens to a piece of a tile between its sums and D: scaling, C, bias and the steps of the
+// SubtileSteps: what happens to a subtile of a tile between its sums and D: scaling, C, bias and the steps of the
 // epilogue.
 //
 // Thread-safety: a value; all functions are pure but for the ops that they append.
@@ -11,7 +11,7 @@
 
 namespace laneshift::compiler {
 
-// A piece of the tile on its way to D: where it begins, and how many operands and numbers of the epilogue's steps it
+// A subtile of the tile on its way to D: where it begins, and how many operands and numbers of the epilogue's steps it
 // has passed. Where columns have been joined in pairs, `column` is D's.
 struct Subtile {
   ir::ValueId fragment = ir::kNoValue, row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
@@ -47,7 +47,7 @@ class SubtileSteps {
   void Write(ir::Builder& b, Subtile& subtile, const TensorScales& scales) const;
   // Rows of the accumulator that a warp has in one block: those that are kept.
   int RowsOfWarp() const;
-  // How C or D is accessed where a lane holds a piece of `columns` columns of the accumulator.
+  // How C or D is accessed where a lane holds a subtile of `columns` columns of the accumulator.
   ir::GlobalAttrs AccessOf(ir::Operand operand, int columns) const;
 
  private:

@@ -8,6 +8,9 @@ namespace laneshift::compiler {
 namespace {
 
 constexpr int64_t kLongestKnownFilter = 512;  // elements; its loads are unrolled
+// Elements of a block of K, and columns of a tile: accumulators wider than this leave no registers for loads that are
+// unrolled over a longer block.
+constexpr int kShortBlock = 64, kNarrowTile = 128;
 
 // A phase for each remainder of a column's displacement by the stride.
 void PlanPhases(ConvGeometry& geometry) {
@@ -95,8 +98,9 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, cons
   }
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.padded_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
+  const bool roomy = schedule.tile_n <= kNarrowTile || schedule.tile_k <= kShortBlock;
   geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(x) == 1 && problem.groups == 1 &&
-                          geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;
+                          geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter && roomy;
   return geometry;
 }
 
