@@ -159,8 +159,10 @@ class ShapeList {
   }
 
  private:
-  // Of all of D, without positions that are no output.
-  int64_t Rows() const { return contraction_.m; }
+  // Of all of D, without positions that are no output; of groups of rows, of one with the average size.
+  int64_t Rows() const {
+    return contraction_.grouped ? base::CeilDiv(contraction_.m, contraction_.batch) : contraction_.m;
+  }
   int64_t Columns() const { return contraction_.n * (contraction_.grouped ? 1 : contraction_.batch); }
 
   // Columns of the instruction if they run along m: those of the table, but one tile with all of m is enough, and those

@@ -155,6 +155,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_promoted", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3", "tile=64x128x128 stages=5"},
       {"gemm_grouped", "sm_90a", "grouped_gemm groups=4 m=2048 n=256 k=256 bias=n",
        "tile=128x128 stages=4 math=2 d_store=rows"},
+      {"gemm_masked", "sm_100a", "grouped_gemm groups=4 m=512 n=256 k=256 layout=masked beta=1",
+       "tile=128x128 stages=4 d_store=rows"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},

@@ -57,8 +57,10 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(BasePartialRows, "base_partial_rows", kPointer, "01234567")   \
   FAMILY(LengthPartialRows, "length_partial_rows", kInt32, "01234567") \
   FAMILY(CountPartialRows, "count_partial_rows", kInt32, "01234567")   \
-  /* where groups of rows begin, and the last one ends */              \
-  FAMILY(GroupOffsets, "group_offsets", kPointer, "")
+  /* where groups of rows begin, and the last one ends; or their sizes, and the rows that each has room for */ \
+  FAMILY(GroupOffsets, "group_offsets", kPointer, "")                  \
+  FAMILY(GroupSizes, "group_sizes", kPointer, "")                      \
+  FAMILY(GroupRows, "group_rows", kInt32, "")
 
 enum class BindingFamily : uint8_t {
 #define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
@@ -86,7 +88,8 @@ enum class BindingFamily : uint8_t {
   BINDING(OutQ, Out, 0) BINDING(OutP, Out, 1) BINDING(OutO, Out, 2) LS_SPATIAL_BINDINGS(BINDING, In) \
   BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
-  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0)
+  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
+  BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0)
 // clang-format on
 
 struct Binding {

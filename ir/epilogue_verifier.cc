@@ -55,7 +55,7 @@ Status RoleVerifier::CheckPromoted(int column, const FragmentLayout& piece) cons
 }
 
 Status RoleVerifier::CheckRowMap(RowMap rows) const {
-  if ((rows == RowMap::kGroups) == (work_.source == WorkSource::kGroups)) return Ok();
+  if ((rows == RowMap::kGroups) == HasGroups(work_.source)) return Ok();
   return Broken(8, "rows belong to groups if and only if work does");
 }
 

@@ -23,13 +23,14 @@ constexpr auto kOptional = KeyPresence::kOptional;
 // clang-format off
 constexpr Key kKeys[] = {
     {"groups",   &GroupedGemmProblem::groups,   kRequired, "groups of rows, each with a B of its own; their sizes are in device memory"},
-    {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most"},
+    {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most; with layout=masked of each group"},
     {"n",        &GroupedGemmProblem::n,        kRequired, "columns of B, C and D"},
     {"k",        &GroupedGemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
     {"a",        &GroupedGemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8"},
     {"b",        &GroupedGemmProblem::b,        kPrinted,  "type of B", "that of a"},
     {"c",        &GroupedGemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
     {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is e4m3 or e5m2, f32 if tf32, s32 if s8 or u8", "that of a"},
+    {"layout",   &GroupedGemmProblem::layout,   kOptional, "where rows of groups lie: one group after the other, or each in m rows of its own"},
     {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
     {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one row of A to the next", "packed"},
     {"ldb",      &GroupedGemmProblem::ldb,      kOptional, "elements from one stored row of B to the next", "packed"},
@@ -52,7 +53,7 @@ constexpr Key kKeys[] = {
 
 // The GEMM that one group with all rows is: the rules that do not concern groups are its rules.
 GemmProblem OneGroup(const GroupedGemmProblem& p) {
-  return {.m = p.m,
+  return {.m = p.Rows(),
           .n = p.n,
           .k = p.k,
           .a = p.a,
@@ -83,14 +84,16 @@ int64_t InnerOfB(const GroupedGemmProblem& p) { return p.b_major == Major::kK ? 
 
 Status CheckGroups(const GroupedGemmProblem& p) {
   LS_TRY(CheckExtent("groups", p.groups));
+  LS_TRY(CheckExtent("m", p.m));
   LS_TRY(CheckPitch("stride_b", p.stride_b));
-  // Columns of all groups are counted in s32, and so are tiles, of which each group may have an incomplete row.
+  // Rows and columns of all groups are counted in s32, and so are tiles, of which each group may have an incomplete row.
   const auto tiles = [&](int64_t rows, int64_t columns) {
-    return BoundedProduct((p.m + rows - 1) / rows + p.groups, (p.n + columns - 1) / columns);
+    return BoundedProduct((p.Rows() + rows - 1) / rows + p.groups, (p.n + columns - 1) / columns);
   };
-  if (BoundedProduct(p.groups, p.n) >= kMaxExtent || std::max(tiles(64, 8), tiles(8, 64)) >= kMaxExtent)
+  const bool many = p.Rows() >= kMaxExtent || BoundedProduct(p.groups, p.n) >= kMaxExtent;
+  if (many || std::max(tiles(64, 8), tiles(8, 64)) >= kMaxExtent)
     return InvalidProblem(Cat("groups=", p.groups, " m=", p.m, " n=", p.n, " makes more than ", kMaxExtent - 1,
-                              " columns or output tiles; split the problem"));
+                              " rows, columns or output tiles; split the problem"));
   if (p.scale != Scaling::kNone && p.scale != Scaling::kTensor)
     return InvalidProblem(Cat("scale=", NameOf(p.scale), " is not supported for groups; use scale=tensor"));
   return Ok();
@@ -164,11 +167,13 @@ double Bytes(const GroupedGemmProblem& p) {
     return static_cast<double>(count) * static_cast<double>(DataTypeBytes(type));
   };
   const auto groups = static_cast<double>(p.groups);
-  double sum = bytes(p.m * p.k, p.a) + groups * bytes(p.k * p.n, p.b) + bytes(p.m * OutputColumns(p), p.d);
-  if (p.beta != 0) sum += bytes(p.m * p.n, p.c);
-  if (p.bias == BiasAxis::kM) sum += bytes(p.m, AddendType(p.d));
+  const int64_t rows = p.Rows();
+  double sum = bytes(rows * p.k, p.a) + groups * bytes(p.k * p.n, p.b) + bytes(rows * OutputColumns(p), p.d);
+  if (p.beta != 0) sum += bytes(rows * p.n, p.c);
+  if (p.bias == BiasAxis::kM) sum += bytes(rows, AddendType(p.d));
   if (p.bias == BiasAxis::kN) sum += groups * bytes(p.n, AddendType(p.d));
-  return sum + bytes(p.groups + 1, DataType::kS32) + ScaleBytes(p);
+  const int64_t integers = p.layout == GroupLayout::kMasked ? p.groups : p.groups + 1;
+  return sum + bytes(integers, DataType::kS32) + ScaleBytes(p);
 }
 
 }  // namespace laneshift::ir

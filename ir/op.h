@@ -34,8 +34,12 @@ enum class WorkSource : uint8_t {
   kStatic,         // static persistent: tile i, then i + the number of clusters, and so on
   kLaunchControl,  // cluster launch control (CLC): the grid has a cluster for each tile, and a running cluster
                    // steals the work of others; a work.next at the end of each iteration names the next tile
-  kGroups,  // as kStatic, the tiles of one group of rows after those of another; memory says where groups begin
+  kGroups,        // as kStatic, the tiles of one group of rows after those of another; memory says where groups begin
+  kMaskedGroups,  // the same of groups that begin at multiples of a number of rows; memory says how many rows count
 };
+constexpr bool HasGroups(WorkSource source) {
+  return source == WorkSource::kGroups || source == WorkSource::kMaskedGroups;
+}
 enum class Unit : uint8_t { kThread, kWarp };  // what arrives: every thread, or one lane of each warp
 
 // Where in its cluster a copy or an arrival of a CTA goes. A pair acts as one, for both of its CTAs.
@@ -439,7 +443,7 @@ struct Op {
     const int least = InfoOf(kind).body;
     const auto* work = std::get_if<WorkAttrs>(&attrs);
     if (work == nullptr) return least;
-    if (work->source == WorkSource::kGroups) return least + kWorkGroupArguments;
+    if (HasGroups(work->source)) return least + kWorkGroupArguments;
     return least + (operands.size() > kWorkTileOperands ? kWorkSliceArguments : 0);
   }
   template <typename A>

@@ -24,7 +24,7 @@ enum class KeyPresence : uint8_t { kRequired, kPrinted, kOptional };
 template <typename P>
 struct ProductKey {
   using Member = std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
-                              SumPrecision P::*, Scaling P::*, Numerics P::*>;
+                              SumPrecision P::*, Scaling P::*, Numerics P::*, GroupLayout P::*>;
   std::string_view name;
   Member member;
   KeyPresence presence;
@@ -83,6 +83,12 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
     return Ok();
   }
+  Status operator()(GroupLayout P::*field) const {
+    if (text != "contiguous" && text != "masked")
+      return InvalidProblem(base::Cat(key.name, "=", text, " is not a layout of groups; use contiguous or masked"));
+    problem.*field = text == "masked" ? GroupLayout::kMasked : GroupLayout::kContiguous;
+    return Ok();
+  }
 };
 
 template <typename P>
@@ -103,6 +109,9 @@ struct FieldPrinter {
   std::string operator()(SumPrecision P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(GroupLayout P::*field) const {
+    return problem.*field == GroupLayout::kMasked ? "masked" : "contiguous";
+  }
   std::string operator()(Epilogue P::*field) const { return PrintEpilogue(problem.*field, kGemmLetters); }
 };
 
@@ -118,6 +127,7 @@ struct ValuesPrinter {
   std::string operator()(SumPrecision P::*) const { return SumNames(); }
   std::string operator()(Numerics P::*) const { return NumericsNames(); }
   std::string operator()(Scaling P::*) const { return ScalingNames(); }
+  std::string operator()(GroupLayout P::*) const { return "contiguous or masked"; }
   std::string operator()(Epilogue P::*) const { return "steps"; }
 };
 

@@ -52,7 +52,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<WorkSource>{"static", "launch_control", "groups"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<WorkSource>{"static", "launch_control", "groups",
+                                                                        "masked_groups"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>

@@ -112,6 +112,7 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kScaleD:
       return Vector(DataType::kF32, 1);
     case OperandRole::kGroupOffsets:
+    case OperandRole::kGroupSizes:
       return Vector(DataType::kS32, 0);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
@@ -121,7 +122,7 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
 StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
   const bool b_k = p.b_major == Major::kK;
   const auto rows = [&](DataType type, int64_t inner, int64_t pitch) {
-    return StoredTensor::Matrices(type, 1, p.m, inner, pitch, 0);
+    return StoredTensor::Matrices(type, 1, p.Rows(), inner, pitch, 0);
   };
   switch (role) {
     case OperandRole::kA:
@@ -133,13 +134,15 @@ StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
     case OperandRole::kD:
       return rows(p.d, OutputColumns(p), p.ldd);
     case OperandRole::kBias:
-      return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.m) : OfGroups(AddendType(p.d), p.groups, p.n);
+      return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.Rows()) : OfGroups(AddendType(p.d), p.groups, p.n);
     case OperandRole::kScaleA:
     case OperandRole::kScaleB:
     case OperandRole::kScaleD:
       return Vector(DataType::kF32, 1);
     case OperandRole::kGroupOffsets:
       return Vector(DataType::kS32, p.groups + 1);
+    case OperandRole::kGroupSizes:
+      return Vector(DataType::kS32, p.groups);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
@@ -161,6 +164,7 @@ StoredTensor Stored(const ConvProblem& p, OperandRole role) {
     case OperandRole::kScaleD:
       return Vector(DataType::kF32, 1);
     case OperandRole::kGroupOffsets:
+    case OperandRole::kGroupSizes:
       return Vector(DataType::kS32, 0);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
@@ -178,7 +182,7 @@ struct StepExtents {
   int64_t rows, columns, groups;
 };
 StepExtents ExtentsOf(const GemmProblem& p) { return {p.m, p.n, 1}; }
-StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.m, p.n, p.groups}; }
+StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.Rows(), p.n, p.groups}; }
 StepExtents ExtentsOf(const ConvProblem& p) { return {Stored(p, OperandRole::kD).Rows(), p.k, 1}; }
 
 // The operand of a step.
@@ -240,7 +244,10 @@ bool Uses(const Problem& problem, OperandRole role) {
     const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
     return scale != Scaling::kNone && (role != OperandRole::kScaleD || IsFloat8(Stored(problem, OperandRole::kD).type));
   }
-  if (role == OperandRole::kGroupOffsets) return std::holds_alternative<GroupedGemmProblem>(problem);
+  if (role == OperandRole::kGroupOffsets || role == OperandRole::kGroupSizes) {
+    const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+    return grouped != nullptr && (grouped->layout == GroupLayout::kMasked) == (role == OperandRole::kGroupSizes);
+  }
   if (role != OperandRole::kBias) return true;
   return std::visit([](const auto& kind) { return kind.bias != decltype(kind.bias)::kNone; }, problem);
 }
@@ -271,9 +278,9 @@ double ScaleBytes(const Problem& problem) {
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
   static constexpr std::string_view kNames[][kRoles] = {
-      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", ""},
-      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", ""},
-      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "group_offsets"}};
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "", ""},
+      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "", ""},
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "group_offsets", "group_sizes"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);
   return kNames[problem.index()][static_cast<int>(role)];
 }

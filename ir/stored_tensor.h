@@ -15,8 +15,8 @@
 namespace laneshift::ir {
 
 // The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM.
-enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD, kGroupOffsets };
-inline constexpr size_t kRoles = 9;
+enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD, kGroupOffsets, kGroupSizes };
+inline constexpr size_t kRoles = 10;
 constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA && role <= OperandRole::kScaleD; }
 
 // Runs of contiguous elements, in up to four outer dimensions. Distances are in elements.
@@ -82,7 +82,7 @@ struct EpilogueTensor {
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
 // Whether a kernel accesses the operand: C if beta is not 0, the bias if there is one, scale factors as `scale` says,
-// offsets of groups if there are groups.
+// offsets or sizes of groups if there are groups.
 bool Uses(const Problem& problem, OperandRole role);
 
 // The alignment in bytes that the problem promises for the operand's base; 0: that of an element.

@@ -79,6 +79,7 @@ Arguments DeviceOperands::arguments() const {
                       .scale_b = pointer(OperandRole::kScaleB),
                       .scale_d = pointer(OperandRole::kScaleD)};
   roles.group_offsets = static_cast<const int32_t*>(pointer(OperandRole::kGroupOffsets));
+  roles.group_sizes = static_cast<const int32_t*>(pointer(OperandRole::kGroupSizes));
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     roles.epilogue[i] = reinterpret_cast<void*>(epilogue_[i].pointer());
   }

@@ -43,7 +43,7 @@ Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, c
   if (parts.emulated) return bench;
   LS_TRY(CheckHostMemory(problem, HostCopies::kOnce));
   bench->host_ = HostOperands::Random(problem, options.seed);
-  LS_ASSIGN(bench->host_.group_offsets, GroupOffsetsFor(problem, options.group_sizes, options.seed));
+  LS_TRY(DivideRows(problem, options.group_sizes, options.seed, bench->host_));
   LS_ASSIGN(bench->operands_,
             DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_, kRedZoneBytes));
   LS_TRY(bench->stream_.Synchronize());  // the copies read host_

@@ -22,7 +22,8 @@ constexpr const void* GemmArguments::*kOfRoles[] = {
     &GemmArguments::a,    &GemmArguments::b,       &GemmArguments::c,       nullptr,
     &GemmArguments::bias, &GemmArguments::scale_a, &GemmArguments::scale_b, &GemmArguments::scale_d};
 constexpr auto kOffsets = static_cast<size_t>(ir::OperandRole::kGroupOffsets);
-static_assert(std::size(kOfRoles) == kOffsets && kOffsets + 1 == ir::kRoles);
+constexpr auto kSizes = static_cast<size_t>(ir::OperandRole::kGroupSizes);
+static_assert(std::size(kOfRoles) == kOffsets && kOffsets + 1 == kSizes && kSizes + 1 == ir::kRoles);
 
 // The alternative of Arguments that a kind of problem takes.
 size_t ArgumentsIndex(const Problem& problem) { return std::holds_alternative<ConvProblem>(problem) ? 1 : 0; }
@@ -94,6 +95,7 @@ PointerRules::PointerRules(const Problem& problem) {
 const void* PointerRules::AddressAt(const GemmArguments& roles, size_t index) {
   if (index >= ir::kRoles) return roles.epilogue[index - ir::kRoles];
   if (index == kOffsets) return roles.group_offsets;
+  if (index == kSizes) return roles.group_sizes;
   return index == static_cast<size_t>(ir::OperandRole::kD) ? roles.d : roles.*kOfRoles[index];
 }
 

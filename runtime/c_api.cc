@@ -300,7 +300,8 @@ laneshift_status laneshift_plan_execute_grouped(const laneshift_plan* plan, CUst
                                          .scale_b = scale_b,
                                          .scale_d = scale_d,
                                          .epilogue = operands,
-                                         .group_offsets = static_cast<const int32_t*>(group_offsets)};
+                                         .group_offsets = static_cast<const int32_t*>(group_offsets),
+                                         .group_sizes = static_cast<const int32_t*>(group_offsets)};
     if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
     return plan->plan.Execute(stream,
                               laneshift::ConvArguments{.x = a,

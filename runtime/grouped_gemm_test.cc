@@ -15,7 +15,15 @@ namespace {
 constexpr int kGroups = 4, kM = 200, kN = 72, kK = 64;
 constexpr float kUntouched = -12345;
 
-// The group of each row by the rules of laneshift/problem.h; -1: none.
+// The group of each row by the rules of laneshift/problem.h; -1: none. With layout=masked there are kM for each group.
+std::vector<int> GroupsBySizes(const std::vector<int32_t>& sizes) {
+  std::vector<int> groups(kGroups * kM, -1);
+  for (int g = 0; g < kGroups; ++g) {
+    const auto first = groups.begin() + g * kM;
+    std::fill(first, first + std::clamp(sizes[static_cast<size_t>(g)], 0, kM), g);
+  }
+  return groups;
+}
 std::vector<int> GroupsOf(const std::vector<int32_t>& offsets) {
   std::vector<int> groups(kM, -1);
   int begin = std::clamp(offsets[0], 0, kM);
@@ -29,7 +37,7 @@ std::vector<int> GroupsOf(const std::vector<int32_t>& offsets) {
 
 // A is 1 everywhere, and B is the number of its group plus 1: exact in every order of summation.
 struct Data {
-  std::vector<uint16_t> a = std::vector<uint16_t>(kM * kK, 0x3f80);
+  std::vector<uint16_t> a = std::vector<uint16_t>(kGroups * kM * kK, 0x3f80);
   std::vector<uint16_t> b;
   Data() {
     constexpr uint16_t kNumbers[kGroups] = {0x3f80, 0x4000, 0x4040, 0x4080};  // 1, 2, 3, 4 in bf16
@@ -92,6 +100,39 @@ TEST_P(GroupedGemm, TakesOffsetsAsTheyAre) {
         const auto report = engine.TakeReport();
         ASSERT_TRUE(report.has_value());
         EXPECT_TRUE(report->Clean()) << c.name << ": " << (report->hazards.empty() ? "" : report->hazards.front());
+      }
+    }
+  }
+}
+
+TEST_P(GroupedGemm, TakesSizesAsTheyAre) {
+  const Case cases[] = {
+      {"valid", {7, 0, 200, 65}},
+      {"no rows", {0, 0, 0, 0}},
+      {"all rows", {200, 200, 200, 200}},
+      {"invalid", {-1, 201, 2147483647, -2147483647 - 1}},
+  };
+  const Data data;
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=200 n=72 k=64 a=bf16 d=f32 layout=masked");
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  for (const char* order : {"eager", "late", "random:4"}) {
+    const Engine engine = Open(order);
+    for (const char* schedule : {"tile=64x64x64 stages=2", "tile=16x64x64 stages=2 rows=n"}) {
+      for (const Case& c : cases) {
+        std::vector<float> d(kGroups * kM * kN, kUntouched);
+        const Status ran = RunFromHost(
+            engine, *problem,
+            GemmArguments{.a = data.a.data(), .b = data.b.data(), .d = d.data(), .group_sizes = c.offsets.data()},
+            *ParseSchedule(schedule));
+        ASSERT_TRUE(ran.has_value()) << c.name << ", " << schedule << ": " << ran.error().message;
+        const std::vector<int> groups = GroupsBySizes(c.offsets);
+        for (size_t i = 0; i < d.size(); ++i) {
+          const int group = groups[i / kN];
+          ASSERT_EQ(d[i], group < 0 ? kUntouched : static_cast<float>(kK * (group + 1)))
+              << c.name << ", " << schedule << ", " << order << ": row " << i / kN;
+        }
+        const auto report = engine.TakeReport();
+        EXPECT_TRUE(report && report->Clean()) << c.name;
       }
     }
   }

@@ -47,6 +47,8 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
   LS_ASSIGN(const device::DeviceBuffer scale_d, Upload(stream, complete, ir::OperandRole::kScaleD, from.scale_d));
   LS_ASSIGN(const device::DeviceBuffer group_offsets,
             Upload(stream, complete, ir::OperandRole::kGroupOffsets, from.group_offsets));
+  LS_ASSIGN(const device::DeviceBuffer group_sizes,
+            Upload(stream, complete, ir::OperandRole::kGroupSizes, from.group_sizes));
   const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   GemmArguments roles = {.a = pointer(a),
                          .b = pointer(b),
@@ -57,6 +59,7 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
                          .scale_b = pointer(scale_b),
                          .scale_d = pointer(scale_d)};
   roles.group_offsets = static_cast<const int32_t*>(pointer(group_offsets));
+  roles.group_sizes = static_cast<const int32_t*>(pointer(group_sizes));
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(complete);
   std::vector<device::DeviceBuffer> epilogue;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -95,6 +95,7 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
       {Binding::kBaseScaleD, &GemmArguments::scale_d},
   };
   if (binding == Binding::kGroupOffsets) return arguments.group_offsets;
+  if (binding == Binding::kGroupSizes) return arguments.group_sizes;
   for (const auto& [vector, pointer] : kVectors) {
     if (vector == binding) return arguments.*pointer;
   }

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
                                          Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
                                          Sweep{"registers.txt", 24, {""}}, Sweep{"ordered.txt", 82, {""}},
                                          Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 24, {""}},
-                                        Sweep{"grouped.txt", 66, {""}},
+                                        Sweep{"grouped.txt", 80, {""}},
                                          Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
                          [](const auto& swept) {
                            return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));

@@ -65,7 +65,7 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
   LS_ASSIGN(operands.scale_a, Operand(problem, OperandRole::kScaleA, settings.scale_a, settings.seed));
   LS_ASSIGN(operands.scale_b, Operand(problem, OperandRole::kScaleB, settings.scale_b, settings.seed));
   LS_ASSIGN(operands.scale_d, Operand(problem, OperandRole::kScaleD, settings.scale_d, settings.seed));
-  LS_ASSIGN(operands.group_offsets, measure::GroupOffsetsFor(problem, settings.group_sizes, settings.seed));
+  LS_TRY(measure::DivideRows(problem, settings.group_sizes, settings.seed, operands));
   operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
 }

@@ -52,7 +52,11 @@ class MatrixOutput final : public OutputTensor {
     if (!contraction_.grouped) params.push_back({ir::StrideOf(operand), {}});
   }
   void AddSizes(std::vector<ir::Param>& params) const override {
-    if (contraction_.grouped) params.push_back({Binding::kGroupOffsets, {}});
+    if (contraction_.group_rows > 0) {
+      params.insert(params.end(), {{Binding::kGroupSizes, {}}, {Binding::kGroupRows, {}}});
+    } else if (contraction_.grouped) {
+      params.push_back({Binding::kGroupOffsets, {}});
+    }
     for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
   }
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
@@ -67,6 +71,11 @@ class MatrixOutput final : public OutputTensor {
  private:
   const Contraction& contraction_;
 };
+
+ir::WorkSource SourceOfWork(const Contraction& contraction) {
+  if (!contraction.grouped) return ir::WorkSource::kStatic;
+  return contraction.group_rows > 0 ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
+}
 
 // In the slots of the ring after A and B; in Tensor Memory two sets, so that one is filled while the other is used.
 void AddScaleFactors(const Schedule& schedule, KernelParts& parts) {
@@ -104,7 +113,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   KernelParts parts{.name = contraction.grouped ? "grouped_gemm" : "gemm",
                     .operand_type = contraction.a.type(),
                     .saturates = contraction.sum == SumPrecision::kSaturate,
-                    .grouped = contraction.grouped,
+                    .source = SourceOfWork(contraction),
                     .terms = TermsOf(contraction, rows, target),
                     .k = {.tile_k = schedule.tile_k}};
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};

@@ -23,7 +23,7 @@ struct KernelParts {
   std::string name;
   DataType operand_type{};  // of A
   bool saturates = false;   // ir::Program
-  bool grouped = false;     // TileLoop
+  ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups
   EpilogueTerms terms{};
   int live_rows = 0;  // ir::Program
   KLoop k{};

@@ -19,16 +19,14 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
   const ValueId rows_of_tile = b.Constant(tile_m);
   const ValueId columns_of_tile = b.Constant(tile_n);
   // Only the device knows the rows of a group.
-  const ValueId rows = grouped ? rows_of_tile : b.CeilDiv({b.ParamValue(Binding::kM), rows_of_tile});
+  const ValueId rows = ir::HasGroups(source) ? rows_of_tile : b.CeilDiv({b.ParamValue(Binding::kM), rows_of_tile});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), columns_of_tile});
-  const bool dynamic = clc >= 0;
+  const bool dynamic = source == ir::WorkSource::kLaunchControl;
   std::vector<ValueId> counts = {rows, columns, b.ParamValue(Binding::kBatch)};
   if (SplitsK()) counts.push_back(blocks(b));
   const ValueId first =
       b.Work(std::move(counts), {.raster = raster,
-                                 .source = grouped   ? ir::WorkSource::kGroups
-                                           : dynamic ? ir::WorkSource::kLaunchControl
-                                                     : ir::WorkSource::kStatic,
+                                 .source = source,
                                  .slices = slices,
                                  .pingpong_index = std::max(pingpong_index, 0),
                                  .pingpong_roles = pingpong_index < 0 ? 1 : pingpong_roles});
@@ -55,7 +53,7 @@ Corner TileLoop::SliceOf(const Tile& tile) const {
 Corner TileLoop::CornerOf(Builder& b, const Tile& tile) const {
   Corner corner = SliceOf(tile);
   corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
-  if (grouped) corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.row});
+  if (ir::HasGroups(source)) corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.row});
   corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
   return corner;
 }

@@ -134,6 +134,8 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.pad[DimensionOf(binding)]);
     case BindingFamily::kDilation:
       return Number(geometry.dilation[DimensionOf(binding)]);
+    case BindingFamily::kGroupRows:
+      return Number(c.group_rows);
     case BindingFamily::kAlpha:
       return c.alpha;
     case BindingFamily::kBeta:
@@ -153,6 +155,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kLengthPartialRows:
     case BindingFamily::kCountPartialRows:
     case BindingFamily::kGroupOffsets:
+    case BindingFamily::kGroupSizes:
       break;
   }
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");

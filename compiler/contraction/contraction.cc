@@ -23,12 +23,13 @@ void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contra
 
 void AddExtents(const GroupedGemmProblem& problem, const Schedule&, Contraction& contraction) {
   contraction.d_rows = "D";
-  contraction.m = problem.m;
+  contraction.m = problem.Rows();
   contraction.n = problem.n;
   contraction.run = problem.k;
   contraction.batch = problem.groups;
   contraction.batch_name = "groups";
   contraction.grouped = true;
+  if (problem.layout == GroupLayout::kMasked) contraction.group_rows = problem.m;
 }
 
 void AddExtents(const ConvProblem& problem, const Schedule& schedule, Contraction& contraction) {

@@ -28,7 +28,8 @@ struct Contraction {
   int64_t batch = 1;              // matrices, groups of channels, or groups of rows
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"
 
-  bool grouped = false;  // the batch is groups of rows of one A, C and D, whose sizes only the device knows
+  bool grouped = false;    // the batch is groups of rows of one A, C and D, whose sizes only the device knows
+  int64_t group_rows = 0;  // of each of these, as far as there is room; 0: they follow one another
 
   ConvGeometry geometry{};  // of pixels and filters
 

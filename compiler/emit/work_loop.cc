@@ -16,7 +16,7 @@ WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Coun
   const auto by = [&](Value* count, int extent) {
     return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
   };
-  const bool groups = attrs.source == ir::WorkSource::kGroups;
+  const bool groups = ir::HasGroups(attrs.source);
   rows_ = groups ? b_.CreateMul(counts.rows, e_.C32(cx.program.cluster_m)) : by(counts.rows, cx.program.cluster_m);
   columns_ = by(counts.columns, cx.program.cluster_n);
   total_ = b_.CreateMul(b_.CreateMul(rows_, columns_), counts.batches);
@@ -81,6 +81,7 @@ WorkLoop::Source WorkLoop::SourceOfUnits() {
     case ir::WorkSource::kLaunchControl:
       return StolenTiles();
     case ir::WorkSource::kGroups:
+    case ir::WorkSource::kMaskedGroups:
       return TilesOfGroups();
   }
   __builtin_unreachable();
@@ -148,13 +149,31 @@ WorkLoop::Source WorkLoop::StolenTiles() {
           .more = [this] { return b_.CreateICmpNE(e_.Load(another_), e_.C32(0)); }};
 }
 
+Value* WorkLoop::LoadOfGroup(ir::Binding base, Value* index) const {
+  Value* address = b_.CreateAdd(cx_.Param(base), b_.CreateShl(b_.CreateZExt(index, e_.I64()), 2));
+  return e_.LoadGlobal(address, 1, e_.True())[0];
+}
+
 // Offsets count as no smaller than the one before, and at most as the rows of D, whatever is in memory.
 void WorkLoop::LoadOffset(Value* index, const Variable& offset) const {
-  Value* address = b_.CreateAdd(cx_.Param(ir::Binding::kGroupOffsets),
-                                b_.CreateShl(b_.CreateZExt(index, e_.I64()), 2));
-  Value* stored = e_.LoadGlobal(address, 1, e_.True())[0];
+  Value* stored = LoadOfGroup(ir::Binding::kGroupOffsets, index);
   stored = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, stored, e_.Load(offset));
   e_.Store(offset, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, stored, cx_.Param(ir::Binding::kM)));
+}
+
+// The first row of a group and its end, where the cursor has those of the one before.
+void WorkLoop::FindRows(Value* group, const GroupCursor& at) const {
+  if (attrs_.source == ir::WorkSource::kGroups) {
+    e_.Store(at.first_row, e_.Load(at.end_row));
+    return LoadOffset(b_.CreateAdd(group, e_.C32(1)), at.end_row);
+  }
+  Value* most = cx_.Param(ir::Binding::kGroupRows);
+  Value* rows = LoadOfGroup(ir::Binding::kGroupSizes, group);
+  rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rows, e_.C32(0));
+  rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rows, most);
+  Value* first = b_.CreateMul(group, most);
+  e_.Store(at.first_row, first);
+  e_.Store(at.end_row, b_.CreateAdd(first, rows));
 }
 
 // Groups are found in their order, each role by itself. REQUIRES: the tile is not before the group's.
@@ -165,11 +184,10 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
   };
   e_.If(beyond(), [&] {
     e_.DoWhile([&] {
-      e_.Store(at.first_row, e_.Load(at.end_row));
       e_.Store(at.first_tile, e_.Load(at.end_tile));
-      Value* next = b_.CreateAdd(e_.Load(at.group), e_.C32(1));
-      e_.Store(at.group, next);
-      LoadOffset(next, at.end_row);
+      Value* group = e_.Load(at.group);
+      e_.Store(at.group, b_.CreateAdd(group, e_.C32(1)));
+      FindRows(group, at);
       Value* rows = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
       Value* tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
       e_.Store(at.end_tile, b_.CreateAdd(e_.Load(at.first_tile), b_.CreateMul(tile_rows, columns_)));
@@ -190,7 +208,7 @@ WorkLoop::Source WorkLoop::TilesOfGroups() {
                        .first_tile = zero(),
                        .end_tile = zero()};
   Value* step = advance_of(attrs_.pingpong_roles);
-  LoadOffset(e_.C32(0), at.end_row);
+  if (attrs_.source == ir::WorkSource::kGroups) LoadOffset(e_.C32(0), at.end_row);
   FindGroup(at);
   const auto more = [this, at] { return b_.CreateICmpULT(e_.Load(at.tile), e_.Load(at.end_tile)); };
   return {.any = more(),

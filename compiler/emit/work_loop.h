@@ -68,7 +68,9 @@ class WorkLoop {
   struct GroupCursor {
     Variable tile, group, first_row, end_row, first_tile, end_tile;
   };
+  Value* LoadOfGroup(ir::Binding base, Value* index) const;
   void LoadOffset(Value* index, const Variable& offset) const;
+  void FindRows(Value* group, const GroupCursor& at) const;
   void FindGroup(const GroupCursor& at) const;
   Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
 

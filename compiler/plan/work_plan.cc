@@ -26,9 +26,13 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     // Each group may have one incomplete row of tiles; those without rows have none.
     const int64_t unit_rows = int64_t{tile_rows} * schedule.cluster_m;
     const int64_t groups = std::min(contraction.batch, contraction.m);
-    plan.tile_rows = (contraction.m + groups * (unit_rows - 1)) / unit_rows * schedule.cluster_m;
-    plan.batches = 1;
-    plan.source = ir::WorkSource::kGroups;
+    const bool masked = contraction.group_rows > 0;
+    const int64_t units = masked ? contraction.batch * base::CeilDiv(contraction.group_rows, unit_rows)
+                                 : (contraction.m + groups * (unit_rows - 1)) / unit_rows;
+    plan.rows = masked ? contraction.group_rows : base::CeilDiv(contraction.m, groups);
+    plan.tile_rows = base::CeilDiv(units, groups) * schedule.cluster_m;
+    plan.batches = groups;
+    plan.source = masked ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
   }
   if (schedule.scheduler == Scheduler::kClc) plan.source = ir::WorkSource::kLaunchControl;
   if (plan.cuts_k) plan.slices = std::min<int64_t>(schedule.split_k, contraction.Iterations(schedule));

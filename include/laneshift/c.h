@@ -105,7 +105,8 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               size_t error_bytes);
 
 /* The same for a grouped GEMM: `group_offsets` is the device address of groups + 1 integers of 32 bits, the rows at which
-   groups begin and that at which the last one ends. */
+   groups begin and that at which the last one ends; with layout=masked of as many integers as there are groups, the rows
+   of each. */
 laneshift_status laneshift_plan_execute_grouped(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                                 const void* b, const void* c, void* d, const void* bias,
                                                 const void* scale_a, const void* scale_b, const void* scale_d,

@@ -124,7 +124,8 @@ struct EngineOptions {
 // Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The f32 scale factors
 // are read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit. `epilogue`: the
 // operands of the problem's epilogue, in the order of the steps that have one. `group_offsets`: only of a grouped GEMM,
-// the row at which each group begins, and that at which the last one ends.
+// the row at which each group begins, and that at which the last one ends; with layout=masked instead `group_sizes`, the
+// rows of each group.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -136,6 +137,7 @@ struct GemmArguments {
   const void* scale_d = nullptr;
   EpilogueArguments epilogue{};
   const int32_t* group_offsets = nullptr;
+  const int32_t* group_sizes = nullptr;
 };
 
 // The same for a convolution. `z` is read if beta != 0, `bias` if the problem has one. `y` may equal `z`.

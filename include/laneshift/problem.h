@@ -105,6 +105,12 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
+// Where the rows of groups lie in A, C and D.
+enum class GroupLayout : uint8_t {
+  kContiguous,  // one group after the other: memory says where each begins
+  kMasked,      // each group has room for m rows, the first of which count: memory says how many
+};
+
 // A GEMM whose rows are in groups, each with a B of its own, as in a mixture of experts:
 //
 //   D[i,j] = alpha * sum_p A[i,p] * B[g,p,j] + beta * C[i,j] + bias, for begin(g) <= i < begin(g+1)
@@ -115,13 +121,17 @@ struct GemmProblem {
 // 0 ... m and counts as no smaller than the one before it, so that a kernel never accesses rows outside of A and D, nor
 // gives a row to two groups.
 //
+// With layout=masked A, C and D have `groups` times m rows, and group g those from g * m on, as many as its size says:
+// GemmArguments::group_sizes, one integer for each group, clamped to 0 ... m.
+//
 // Storage: A, C and D are rows of M as in GemmProblem; B is one matrix after the other, `stride_b` apart. A bias along n
 // is [groups][n], and so is every operand of the epilogue that has one value for each column; those with one value for
-// each row have m. Types, accumulation and scale factors are those of a GEMM; scale factors are per tensor.
+// each row have as many as D. Types, accumulation and scale factors are those of a GEMM; scale factors are per tensor.
 struct GroupedGemmProblem {
   int64_t groups = 1;
-  int64_t m = 0, n = 0, k = 0;  // m: rows that A, C and D have
+  int64_t m = 0, n = 0, k = 0;  // m: rows that A, C and D have; with kMasked, of each group
   DataType a = DataType::kBf16, b = DataType::kBf16, c = DataType::kBf16, d = DataType::kBf16;
+  GroupLayout layout = GroupLayout::kContiguous;
   Major b_major = Major::kK;
   int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
   int64_t stride_b = 0;
@@ -133,6 +143,9 @@ struct GroupedGemmProblem {
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
   Epilogue epilogue{};
+
+  // Of A, C and D.
+  int64_t Rows() const { return layout == GroupLayout::kMasked ? groups * m : m; }
 
   bool operator==(const GroupedGemmProblem&) const = default;
 };
@@ -215,7 +228,7 @@ std::string PrintProblem(const Problem& problem);
 Result<Problem> CompleteProblem(const Problem& problem);
 
 // Floating-point operations of the problem: 2*m*n*k*batch; for a convolution two for each output element, tap and
-// channel of the group, including padding. Of a grouped GEMM those of all m rows.
+// channel of the group, including padding. Of a grouped GEMM those of all rows of D.
 double ProblemFlops(const Problem& problem);
 // Bytes that must move at least once between the kernel and memory: A, B, D (x, w, y), and C (z) and bias if they are
 // read.

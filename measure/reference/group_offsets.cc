@@ -45,25 +45,34 @@ std::vector<int64_t> Drawn(int64_t rows, const std::vector<double>& weights, std
 
 std::vector<int64_t> SizesOf(const GroupedGemmProblem& problem, const GroupSizes& sizes) {
   const auto groups = static_cast<size_t>(problem.groups);
+  const bool masked = problem.layout == GroupLayout::kMasked;
   std::mt19937_64 random(sizes.seed);
   std::vector<double> weights(groups, 1.0);
   switch (sizes.kind) {
     case GroupSizes::kGiven:
       return sizes.given;
     case GroupSizes::kUniform: {
+      if (masked) return std::vector<int64_t>(groups, problem.m);
       std::vector<int64_t> equal(groups, problem.m / problem.groups);
       for (size_t i = 0; i < static_cast<size_t>(problem.m % problem.groups); ++i) ++equal[i];
       return equal;
     }
     case GroupSizes::kRandom:
-      return Drawn(problem.m, weights, random);
+      break;
     case GroupSizes::kZipf:
       for (size_t i = 0; i < groups; ++i) weights[i] = 1.0 / static_cast<double>(i + 1);
       // Not in the order of the groups.
       for (size_t i = groups; i > 1; --i) std::swap(weights[i - 1], weights[random() % i]);
-      return Drawn(problem.m, weights, random);
+      break;
   }
-  return {};
+  if (!masked) return Drawn(problem.m, weights, random);
+  std::vector<int64_t> own(groups);
+  for (size_t i = 0; i < groups; ++i) {
+    own[i] = sizes.kind == GroupSizes::kZipf
+                 ? static_cast<int64_t>(static_cast<double>(problem.m) * weights[i])
+                 : static_cast<int64_t>(random() % static_cast<uint64_t>(problem.m + 1));
+  }
+  return own;
 }
 
 }  // namespace
@@ -93,54 +102,78 @@ Result<GroupSizes> ParseGroupSizes(std::string_view text) {
   return sizes;
 }
 
-Result<HostTensor> OffsetsOf(const GroupedGemmProblem& problem, const GroupSizes& sizes) {
+Result<HostTensor> GroupTensor(const GroupedGemmProblem& problem, const GroupSizes& sizes) {
+  const bool masked = problem.layout == GroupLayout::kMasked;
   const std::vector<int64_t> rows = SizesOf(problem, sizes);
   if (static_cast<int64_t>(rows.size()) != problem.groups)
     return Invalid(Cat("--group-sizes has ", rows.size(), " sizes, but groups=", problem.groups));
-  HostTensor offsets = HostTensor::Poisoned(Stored(problem, OperandRole::kGroupOffsets));
+  HostTensor tensor =
+      HostTensor::Poisoned(Stored(problem, masked ? OperandRole::kGroupSizes : OperandRole::kGroupOffsets));
+  const auto store = [&](size_t index, int64_t value) {
+    StoreElement(tensor.bytes.data(), DataType::kS32, static_cast<int64_t>(index), static_cast<double>(value));
+  };
   int64_t offset = 0;
-  StoreElement(offsets.bytes.data(), DataType::kS32, 0, 0);
+  if (!masked) store(0, 0);
   for (size_t i = 0; i < rows.size(); ++i) {
-    offset += rows[i];
-    if (offset > problem.m)
-      return Invalid(Cat("--group-sizes: the first ", i + 1, " groups have ", offset, " rows, but m=", problem.m));
-    StoreElement(offsets.bytes.data(), DataType::kS32, static_cast<int64_t>(i) + 1, static_cast<double>(offset));
+    offset = masked ? rows[i] : offset + rows[i];
+    if (offset > problem.m) {
+      return Invalid(masked ? Cat("--group-sizes: group ", i, " has ", offset, " rows, but m=", problem.m)
+                            : Cat("--group-sizes: the first ", i + 1, " groups have ", offset, " rows, but m=",
+                                  problem.m));
+    }
+    store(masked ? i : i + 1, offset);
   }
-  return offsets;
+  return tensor;
 }
 
-Result<HostTensor> GroupOffsetsFor(const Problem& problem, const std::string& sizes, uint64_t seed) {
+Status DivideRows(const Problem& problem, const std::string& text, uint64_t seed, HostOperands& operands) {
   const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
   if (grouped == nullptr) {
-    if (sizes.empty()) return HostTensor{};
-    return Invalid(Cat("--group-sizes ", sizes, ": a ", ProblemKind(problem), " has no groups; use grouped_gemm"));
+    if (text.empty()) return Ok();
+    return Invalid(Cat("--group-sizes ", text, ": a ", ProblemKind(problem), " has no groups; use grouped_gemm"));
   }
-  if (sizes.empty()) return OffsetsOf(*grouped, {.kind = GroupSizes::kRandom, .seed = seed});
-  LS_ASSIGN(const GroupSizes parsed, ParseGroupSizes(sizes));
-  return OffsetsOf(*grouped, parsed);
+  GroupSizes sizes{.kind = GroupSizes::kRandom, .seed = seed};
+  if (!text.empty()) {
+    LS_ASSIGN(sizes, ParseGroupSizes(text));
+  }
+  HostTensor& tensor = grouped->layout == GroupLayout::kMasked ? operands.group_sizes : operands.group_offsets;
+  LS_ASSIGN(tensor, GroupTensor(*grouped, sizes));
+  return Ok();
 }
 
-std::vector<int64_t> GroupBounds(const HostTensor& offsets, int64_t m) {
-  std::vector<int64_t> bounds;
+std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const HostOperands& operands) {
+  std::vector<RowRange> groups;
+  const auto stored = [](const HostTensor& tensor, int64_t i) {
+    return static_cast<int64_t>(ElementAt(tensor.bytes.data(), DataType::kS32, i));
+  };
+  if (problem.layout == GroupLayout::kMasked) {
+    for (int64_t g = 0; g < problem.groups; ++g) {
+      const int64_t begin = g * problem.m;
+      groups.push_back({begin, begin + std::clamp<int64_t>(stored(operands.group_sizes, g), 0, problem.m)});
+    }
+    return groups;
+  }
   int64_t last = 0;
-  for (int64_t i = 0; i < offsets.shape.Inner(); ++i) {
-    const auto stored = static_cast<int64_t>(ElementAt(offsets.bytes.data(), DataType::kS32, i));
-    last = std::max(last, std::min(stored, m));
-    bounds.push_back(last);
+  for (int64_t i = 0; i <= problem.groups; ++i) {
+    const int64_t begin = last;
+    last = std::max(last, std::min(stored(operands.group_offsets, i), problem.m));
+    if (i > 0) groups.push_back({begin, last});
   }
-  return bounds;
+  return groups;
 }
 
-int64_t GroupOf(const std::vector<int64_t>& bounds, int64_t row) {
-  if (row < bounds.front() || row >= bounds.back()) return -1;
-  return std::upper_bound(bounds.begin(), bounds.end(), row) - bounds.begin() - 1;
+int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row) {
+  const auto after = std::upper_bound(groups.begin(), groups.end(), row,
+                                      [](int64_t own, const RowRange& group) { return own < group.begin; });
+  if (after == groups.begin() || row >= std::prev(after)->end) return -1;
+  return after - groups.begin() - 1;
 }
 
-std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<int64_t>& bounds) {
+std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<RowRange>& groups) {
   const int64_t bytes = DataTypeBytes(tensor.shape.type);
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < tensor.shape.Rows(); ++row) {
-    if (GroupOf(bounds, row) >= 0) continue;
+    if (GroupOf(groups, row) >= 0) continue;
     const auto first = tensor.bytes.begin() + tensor.shape.RowStart(row) * bytes;
     const bool untouched =
         std::all_of(first, first + tensor.shape.Inner() * bytes, [](std::byte byte) { return byte == std::byte{0xff}; });

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/reference/host_tensor.h"
+#include "measure/reference/host_reference.h"
 
 namespace laneshift::measure {
 
@@ -24,22 +24,29 @@ struct GroupSizes {
   std::vector<int64_t> given{};
 };
 
+// With layout=masked each group has its own m rows: uniform is all of them, random any number of them, and zipf m / i.
 // "uniform", "random:SEED", "zipf:SEED", sizes as "3,0,5", or a file of them. kInvalidArgument names what is wrong.
 Result<GroupSizes> ParseGroupSizes(std::string_view text);
 
-// Where groups begin, and the last one ends. kInvalidArgument: other than `groups` sizes, or more than m rows.
-Result<HostTensor> OffsetsOf(const GroupedGemmProblem& problem, const GroupSizes& sizes);
+// What is in memory: where groups begin, and the last one ends; or the sizes. kInvalidArgument: other than `groups`
+// sizes, or more than m rows.
+Result<HostTensor> GroupTensor(const GroupedGemmProblem& problem, const GroupSizes& sizes);
 
-// Those of any problem for the text of ParseGroupSizes, or random ones of `seed` if it is empty; nothing if there are no
+// Sets those of a problem by the text of ParseGroupSizes, or random ones of `seed` if it is empty; nothing if there are no
 // groups. kInvalidArgument also if there are none but the text is not empty.
-Result<HostTensor> GroupOffsetsFor(const Problem& problem, const std::string& sizes, uint64_t seed);
+Status DivideRows(const Problem& problem, const std::string& sizes, uint64_t seed, HostOperands& operands);
 
-// The same as kernels take them, whatever they are: groups + 1 of them, ascending, from 0 to m.
-std::vector<int64_t> GroupBounds(const HostTensor& offsets, int64_t m);
+struct RowRange {
+  int64_t begin = 0, end = 0;
+
+  bool operator==(const RowRange&) const = default;
+};
+// The rows of each group as kernels take them, whatever is in memory: ascending, without overlap, inside of D.
+std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const HostOperands& operands);
 // The group that has the row; -1: none.
-int64_t GroupOf(const std::vector<int64_t>& bounds, int64_t row);
+int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row);
 
 // Rows of a tensor with the rows of D that belong to no group and are not 0xff in every byte any more.
-std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<int64_t>& bounds);
+std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<RowRange>& groups);
 
 }  // namespace laneshift::measure

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <numeric>
 
@@ -22,15 +23,22 @@ HostTensor Offsets(const std::vector<int32_t>& values) {
   return tensor;
 }
 
-std::vector<int64_t> SizesFor(const Problem& problem, std::string_view text) {
-  const auto offsets = OffsetsOf(Grouped(problem), *ParseGroupSizes(text));
-  EXPECT_TRUE(offsets.has_value()) << offsets.error().message;
-  if (!offsets) return {};
-  std::vector<int64_t> sizes = GroupBounds(*offsets, Grouped(problem).m);
-  EXPECT_EQ(sizes.front(), 0);
-  std::adjacent_difference(sizes.begin(), sizes.end(), sizes.begin());
-  sizes.erase(sizes.begin());
+std::vector<int64_t> SizesFor(const Problem& problem, const std::string& text) {
+  HostOperands operands;
+  const Status divided = DivideRows(problem, text, 0, operands);
+  EXPECT_TRUE(divided.has_value()) << divided.error().message;
+  std::vector<int64_t> sizes;
+  if (!divided) return sizes;
+  for (const RowRange& group : RowsOfGroups(Grouped(problem), operands)) sizes.push_back(group.end - group.begin);
   return sizes;
+}
+
+// Of offsets, or of sizes with layout=masked.
+std::vector<RowRange> RowsFor(std::string_view text, const std::vector<int32_t>& values) {
+  HostOperands operands;
+  const Problem problem = *ParseProblem(text);
+  operands.group_offsets = operands.group_sizes = Offsets(values);
+  return RowsOfGroups(Grouped(problem), operands);
 }
 
 TEST(GroupSizes, AreWhatTheTextSays) {
@@ -56,25 +64,46 @@ TEST(GroupSizes, MistakesAreNamed) {
   const auto message = [&](std::string_view text) {
     const auto sizes = ParseGroupSizes(text);
     if (!sizes) return sizes.error().message;
-    const auto offsets = OffsetsOf(Grouped(problem), *sizes);
-    return offsets ? std::string() : offsets.error().message;
+    const auto tensor = GroupTensor(Grouped(problem), *sizes);
+    return tensor ? std::string() : tensor.error().message;
   };
   EXPECT_NE(message("1,2,3").find("has 3 sizes, but groups=2"), std::string::npos);
   EXPECT_NE(message("5,6").find("the first 2 groups have 11 rows, but m=10"), std::string::npos);
   EXPECT_NE(message("random:x").find("write for example random:1"), std::string::npos);
   EXPECT_NE(message("/nowhere/sizes").find("there is no such file; use uniform"), std::string::npos);
-  EXPECT_NE(GroupOffsetsFor(*ParseProblem("gemm m=1 n=1 k=1"), "uniform", 1).error().message.find("a gemm has no groups"),
+  HostOperands operands;
+  EXPECT_NE(
+      DivideRows(*ParseProblem("gemm m=1 n=1 k=1"), "uniform", 1, operands).error().message.find("a gemm has no groups"),
+      std::string::npos);
+  const Problem masked = *ParseProblem("grouped_gemm groups=2 m=10 n=8 k=8 layout=masked");
+  EXPECT_NE(DivideRows(masked, "3,11", 1, operands).error().message.find("group 1 has 11 rows, but m=10"),
             std::string::npos);
 }
 
+TEST(GroupSizes, OfMaskedGroupsAreThoseOfEach) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=4 m=120 n=8 k=8 layout=masked");
+  EXPECT_EQ(SizesFor(problem, "uniform"), (std::vector<int64_t>{120, 120, 120, 120}));
+  EXPECT_EQ(SizesFor(problem, "3,0,120,0"), (std::vector<int64_t>{3, 0, 120, 0}));
+  std::vector<int64_t> zipf = SizesFor(problem, "zipf:1");
+  std::sort(zipf.begin(), zipf.end());
+  EXPECT_EQ(zipf, (std::vector<int64_t>{30, 40, 60, 120}));
+  for (const int64_t size : SizesFor(problem, "random:3")) EXPECT_LE(size, 120);
+}
+
 // laneshift/problem.h: clamped to 0 ... m, and no smaller than the one before.
-TEST(GroupBounds, AreValidWhateverTheOffsetsAre) {
-  EXPECT_EQ(GroupBounds(Offsets({2, 5, 5, 9}), 10), (std::vector<int64_t>{2, 5, 5, 9}));
-  EXPECT_EQ(GroupBounds(Offsets({-7, 5, 3, 6}), 10), (std::vector<int64_t>{0, 5, 5, 6}));
-  EXPECT_EQ(GroupBounds(Offsets({0, 2147483647, 4, -2147483647 - 1}), 10), (std::vector<int64_t>{0, 10, 10, 10}));
-  const std::vector<int64_t> bounds = {2, 5, 5, 9};
+TEST(RowsOfGroups, AreValidWhateverIsInMemory) {
+  constexpr const char* kText = "grouped_gemm groups=3 m=10 n=8 k=8";
+  constexpr int32_t kLeast = -2147483647 - 1;
+  using Rows = std::vector<RowRange>;
+  EXPECT_EQ(RowsFor(kText, {2, 5, 5, 9}), (Rows{{2, 5}, {5, 5}, {5, 9}}));
+  EXPECT_EQ(RowsFor(kText, {-7, 5, 3, 6}), (Rows{{0, 5}, {5, 5}, {5, 6}}));
+  EXPECT_EQ(RowsFor(kText, {0, 2147483647, 4, kLeast}), (Rows{{0, 10}, {10, 10}, {10, 10}}));
+  EXPECT_EQ(RowsFor("grouped_gemm groups=3 m=10 n=8 k=8 layout=masked", {4, 11, kLeast}),
+            (Rows{{0, 4}, {10, 20}, {20, 20}}));
   const std::vector<int64_t> groups = {-1, -1, 0, 0, 0, 2, 2, 2, 2, -1};
-  for (size_t row = 0; row < groups.size(); ++row) EXPECT_EQ(GroupOf(bounds, static_cast<int64_t>(row)), groups[row]);
+  for (size_t row = 0; row < groups.size(); ++row) {
+    EXPECT_EQ(GroupOf(RowsFor(kText, {2, 5, 5, 9}), static_cast<int64_t>(row)), groups[row]);
+  }
 }
 
 // Against the definition in problem.h, element by element; and each element, and each row of no group, counts.

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "ir/epilogue_steps.h"
 #include "measure/parallel_for.h"
@@ -123,9 +124,10 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
   return total;
 }
 
-// The first rows of products, and the end of the last one's.
-std::vector<int64_t> BoundsOf(const ProductView& view, const HostOperands& operands) {
-  return view.grouped ? GroupBounds(operands.group_offsets, view.m) : std::vector<int64_t>{};
+// The rows of products, where they are not those of matrices.
+std::vector<RowRange> GroupsFor(const Problem& problem, const HostOperands& operands) {
+  const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+  return grouped != nullptr ? RowsOfGroups(*grouped, operands) : std::vector<RowRange>{};
 }
 int64_t Products(const ProductView& view) { return view.grouped ? 1 : view.batches; }
 
@@ -133,29 +135,28 @@ int64_t Products(const ProductView& view) { return view.grouped ? 1 : view.batch
 void CountOverwritten(const Problem& problem, const HostOperands& operands, const HostTensor& d, Comparison& into) {
   const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
   if (grouped == nullptr) return;
-  const std::vector<int64_t> bounds = GroupBounds(operands.group_offsets, grouped->m);
+  const std::vector<RowRange> groups = RowsOfGroups(*grouped, operands);
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
   std::vector<const HostTensor*> written = {&d};
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].written) written.push_back(&operands.epilogue[i]);
   }
   for (const HostTensor* tensor : written) {
-    const std::vector<int64_t> rows = OverwrittenRows(*tensor, bounds);
+    const std::vector<int64_t> rows = OverwrittenRows(*tensor, groups);
     into.overwritten += static_cast<int64_t>(rows.size());
     if (!rows.empty() && into.first_overwritten < 0) into.first_overwritten = rows.front();
   }
 }
 
 Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
-                               const std::vector<int64_t>& bounds, FunctionValues functions,
+                               const std::vector<RowRange>& groups, FunctionValues functions,
                                const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
   // A convolution may have few columns and very many rows, so rows are distributed too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
   for (int64_t batch = 0; batch < view.batches; ++batch) {
-    const int64_t begin = bounds.empty() ? 0 : bounds[static_cast<size_t>(batch)];
-    const int64_t end = bounds.empty() ? view.m : bounds[static_cast<size_t>(batch) + 1];
+    const auto [begin, end] = groups.empty() ? RowRange{0, view.m} : groups[static_cast<size_t>(batch)];
     for (int64_t first = 0; first < view.n; first += kColumns) {
       for (int64_t row = begin; row < end; row += kRowsOfPiece) {
         pieces.push_back({batch, row, std::min<int64_t>(end, row + kRowsOfPiece), first});
@@ -178,7 +179,7 @@ Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& 
 }
 
 Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
-                              const std::vector<int64_t>& bounds, int64_t samples, uint64_t seed, FunctionValues functions,
+                              const std::vector<RowRange>& groups, int64_t samples, uint64_t seed, FunctionValues functions,
                               const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
   std::mt19937_64 random(seed);
@@ -190,7 +191,7 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
   const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
     const int64_t j = index % columns * epilogue.columns_per_output(), i = index / columns % view.m;
-    const int64_t batch = bounds.empty() ? index / columns / view.m : GroupOf(bounds, i);
+    const int64_t batch = groups.empty() ? index / columns / view.m : GroupOf(groups, i);
     Comparison& part = parts[static_cast<size_t>(item)];
     part = {};
     if (batch < 0) return;  // a row that belongs to no group
@@ -236,14 +237,14 @@ HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
   HostOperands operands{random(OperandRole::kA),     random(OperandRole::kB),      random(OperandRole::kC),
                         random(OperandRole::kBias),  random(OperandRole::kScaleA), random(OperandRole::kScaleB),
                         random(OperandRole::kScaleD)};
-  if (const auto* grouped = std::get_if<GroupedGemmProblem>(&problem))
-    operands.group_offsets = *OffsetsOf(*grouped, {.kind = GroupSizes::kRandom, .seed = seed});
+  const Status divided = DivideRows(problem, "", seed, operands);
+  LS_CHECK(divided.has_value(), "random sizes of groups do not fit");
   operands.epilogue = RandomEpilogue(problem, seed);
   return operands;
 }
 
 const HostTensor* HostOperands::Of(OperandRole role) const {
-  const HostTensor* const tensors[] = {&a, &b, &c, nullptr, &bias, &scale_a, &scale_b, &scale_d, &group_offsets};
+  const HostTensor* const tensors[] = {&a, &b, &c, nullptr, &bias, &scale_a, &scale_b, &scale_d, &group_offsets, &group_sizes};
   static_assert(std::size(tensors) == ir::kRoles);
   return tensors[static_cast<size_t>(role)];
 }
@@ -254,7 +255,7 @@ Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operan
   const HostEpilogue epilogue(problem, operands, d.shape.type, &totals);
   const ProductView& view = epilogue.view();
   const int64_t elements = Products(view) * view.m * view.n / epilogue.columns_per_output();
-  LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d, BoundsOf(view, operands),
+  LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d, GroupsFor(problem, operands),
                                                FunctionValues(ir::EpilogueOf(problem), elements), evaluate));
   CountOverwritten(problem, operands, d, comparison);
   totals.Compare(operands.epilogue, comparison);
@@ -269,7 +270,7 @@ Result<Comparison> CompareSample(const Problem& problem, const HostOperands& ope
                                  int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
   const HostEpilogue epilogue(problem, operands, d.shape.type, nullptr);
   LS_ASSIGN(Comparison comparison,
-            SampleView(ElementView(epilogue.view(), operands), epilogue, d, BoundsOf(epilogue.view(), operands), samples,
+            SampleView(ElementView(epilogue.view(), operands), epilogue, d, GroupsFor(problem, operands), samples,
                        seed, FunctionValues(ir::EpilogueOf(problem), samples), evaluate));
   CountOverwritten(problem, operands, d, comparison);
   return comparison;

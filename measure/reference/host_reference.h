@@ -15,7 +15,7 @@ namespace laneshift::measure {
 // The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. Operands that the
 // problem does not read may be empty.
 struct HostOperands {
-  HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{}, group_offsets{};
+  HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{}, group_offsets{}, group_sizes{};
   std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold the kernel's results
 
   // The operand of a role; null for D.

@@ -37,7 +37,7 @@ void Describe(const GemmProblem& p, ProductView& view) {
 
 void Describe(const GroupedGemmProblem& p, ProductView& view) {
   const bool b_k = p.b_major == Major::kK;
-  view.m = p.m;
+  view.m = p.Rows();
   view.n = p.n;
   view.k = view.run = p.k;
   view.batches = p.groups;

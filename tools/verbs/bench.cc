@@ -76,7 +76,7 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
   LS_TRY(measure::CheckHostMemory(problem, measure::HostCopies::kOnce));
   auto host = measure::HostOperands::Random(problem, options.seed);
-  LS_ASSIGN(host.group_offsets, measure::GroupOffsetsFor(problem, options.group_sizes, options.seed));
+  LS_TRY(measure::DivideRows(problem, options.group_sizes, options.seed, host));
   LS_ASSIGN(const auto operands, measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
   LS_TRY(stream.Synchronize());
   Benched benched{.problem = PrintProblem(problem), .choice = {}, .flops = ProblemFlops(problem), .timed = {}};
