@@ -34,7 +34,6 @@ int Elements(int bytes, DataType type) { return bytes / static_cast<int>(DataTyp
 std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, const Target& target) {
   if (compiler::Transposes(contraction.Of(operand), target)) return {LoadPath::kCopy};
   if (compiler::CheckTmaAddressable(contraction, {}, operand)) return {LoadPath::kTma};
-  if (contraction.grouped) return {LoadPath::kCopy};
   return {LoadPath::kPack, LoadPath::kCopy};
 }
 

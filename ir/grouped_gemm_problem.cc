@@ -22,7 +22,7 @@ constexpr auto kOptional = KeyPresence::kOptional;
 
 // clang-format off
 constexpr Key kKeys[] = {
-    {"groups",   &GroupedGemmProblem::groups,   kRequired, "groups of rows, each with a B of its own; their sizes are in device memory"},
+    {"groups",   &GroupedGemmProblem::groups,   kRequired, "groups of rows, each with a separate B; their sizes are in device memory"},
     {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most; with layout=masked of each group"},
     {"n",        &GroupedGemmProblem::n,        kRequired, "columns of B, C and D"},
     {"k",        &GroupedGemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
@@ -30,7 +30,7 @@ constexpr Key kKeys[] = {
     {"b",        &GroupedGemmProblem::b,        kPrinted,  "type of B", "that of a"},
     {"c",        &GroupedGemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
     {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is e4m3 or e5m2, f32 if tf32, s32 if s8 or u8", "that of a"},
-    {"layout",   &GroupedGemmProblem::layout,   kOptional, "where rows of groups lie: one group after the other, or each in m rows of its own"},
+    {"layout",   &GroupedGemmProblem::layout,   kOptional, "where rows of groups lie: one group after the other, or each in m separate rows"},
     {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
     {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one row of A to the next", "packed"},
     {"ldb",      &GroupedGemmProblem::ldb,      kOptional, "elements from one stored row of B to the next", "packed"},

@@ -162,7 +162,6 @@ TEST_P(GroupedGemm, RefusesSchedulesThatNeedToKnowTheSizes) {
       {"d_store=tma", "use d_store=rows or d_store=direct"},
       {"split_k=2", "use split_k=1"},
       {"b_keep=4", "use b_keep=0"},
-      {"a_load=pack", "use a_load=copy"},
   };
   for (const auto& [schedule, cure] : refused) {
     const auto plan = engine.MakePlan(*problem, *ParseSchedule(schedule));

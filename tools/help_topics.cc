@@ -39,7 +39,7 @@ A is m x k and B is k x n. Sizes, pitches (ld) and strides are in elements. See 
 
 HelpPage GroupedGemmPage() {
   return KeysOf("grouped_gemm",
-                "A GEMM whose rows are in groups, each with a B of its own, as in a mixture of experts: D[i,j] = alpha * "
+                "A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts: D[i,j] = alpha * "
                 "sum + beta * C[i,j] + bias for the rows of each group. Only the device knows how many rows a group has: "
                 "groups + 1 offsets in its memory.",
                 R"(

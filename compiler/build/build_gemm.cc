@@ -39,7 +39,7 @@ MatrixOperand OperandOf(const Contraction& contraction, const Schedule& schedule
                    .inner = inner,
                    .swizzle = ir::WidestSwizzle(inner * static_cast<int>(source.ElementBytes()))},
           .transposed = transposed,
-          .shared = contraction.grouped && operand != Operand::kB};
+          .shared = source.shared};
 }
 
 class MatrixOutput final : public OutputTensor {

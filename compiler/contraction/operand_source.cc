@@ -54,6 +54,10 @@ int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand op
   return operand == Operand::kB ? memory.Inner() : memory.Inner() / problem.groups;
 }
 
+constexpr bool IsShared(const GemmProblem&, Operand) { return false; }
+constexpr bool IsShared(const ConvProblem&, Operand) { return false; }
+constexpr bool IsShared(const GroupedGemmProblem&, Operand operand) { return operand != Operand::kB; }
+
 constexpr ir::OperandRole RoleOf(Operand operand) { return static_cast<ir::OperandRole>(operand); }
 static_assert(RoleOf(Operand::kA) == ir::OperandRole::kA && RoleOf(Operand::kB) == ir::OperandRole::kB &&
               RoleOf(Operand::kC) == ir::OperandRole::kC && RoleOf(Operand::kD) == ir::OperandRole::kD);
@@ -86,7 +90,8 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .outer_axis = axes.outer,
                              .inner_axis = axes.inner,
                              .run = RunOf(kind, memory, operand),
-                             .align = ir::AlignmentOf(problem, role)};
+                             .align = ir::AlignmentOf(problem, role),
+                             .shared = IsShared(kind, operand)};
       },
       problem);
 }

@@ -28,7 +28,8 @@ struct OperandSource {
   ir::Axis outer_axis = ir::Axis::kM, inner_axis = ir::Axis::kK;  // of the rows, and of the elements of a row
   // Elements of a row that belong to one matrix of the batch: all of a matrix, the channels of one group of an image.
   int64_t run = 0;
-  int64_t align = 0;  // bytes, of the base: what the caller promises
+  int64_t align = 0;    // bytes, of the base: what the caller promises
+  bool shared = false;  // one matrix for the whole batch: A, C and D of groups of rows
 
   DataType type() const { return memory.type; }
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }

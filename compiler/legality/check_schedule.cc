@@ -439,8 +439,6 @@ Status CheckGroups(const Schedule& s) {
                    "use scheduler=static");
   if (s.split_k > 1) return Refused("only the device knows which tiles of groups are left over; use split_k=1");
   if (s.b_keep > 0) return Refused("tiles of one CTA are of several groups, each with its own B; use b_keep=0");
-  if (s.a_load == LoadPath::kPack || s.b_load == LoadPath::kPack)
-    return Refused("operands of groups are not packed; use a_load=copy or b_load=copy");
   return Ok();
 }
 

@@ -111,7 +111,7 @@ enum class GroupLayout : uint8_t {
   kMasked,      // each group has room for m rows, the first of which count: memory says how many
 };
 
-// A GEMM whose rows are in groups, each with a B of its own, as in a mixture of experts:
+// A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts:
 //
 //   D[i,j] = alpha * sum_p A[i,p] * B[g,p,j] + beta * C[i,j] + bias, for begin(g) <= i < begin(g+1)
 //

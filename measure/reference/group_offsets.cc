@@ -1,12 +1,11 @@
 #include "measure/reference/group_offsets.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <random>
 #include <string>
 
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace laneshift::measure {
@@ -93,12 +92,11 @@ Result<GroupSizes> ParseGroupSizes(std::string_view text) {
     LS_ASSIGN(sizes.given, ParseSizes(std::string(text), "the list"));
     return sizes;
   }
-  std::ifstream file{std::string(text)};
+  const auto file = base::ReadFile(std::string(text));
   if (!file)
-    return Invalid(Cat("--group-sizes ", text,
-                       ": there is no such file; use uniform, random:SEED, zipf:SEED, a list such as 3,0,5, or a file "
-                       "of sizes"));
-  LS_ASSIGN(sizes.given, ParseSizes({std::istreambuf_iterator<char>(file), {}}, text));
+    return Invalid(Cat("--group-sizes ", text, ": ", file.error().message,
+                       "; use uniform, random:SEED, zipf:SEED, a list such as 3,0,5, or a file of sizes"));
+  LS_ASSIGN(sizes.given, ParseSizes(*file, text));
   return sizes;
 }
 

@@ -1,5 +1,5 @@
 // The offsets of a grouped GEMM: how rows are divided among groups where the caller has no data, and which rows a group
-// has by the rules of laneshift/problem.h, found by a text of its own.
+// has by the rules of laneshift/problem.h, found independently of the compiler.
 //
 // Thread-safety: values and pure functions.
 #pragma once
