@@ -45,7 +45,8 @@ Schedule WithPaths(const Contraction& contraction, Schedule shape) {
   if (contraction.b.kind == SourceKind::kFilter)
     shape.b_load = addressable(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
   shape.d_store = StorePath::kTma;
-  if (addressable(Operand::kD)) return shape;
+  // A bulk store would also write rows of the next group.
+  if (!contraction.grouped && addressable(Operand::kD)) return shape;
   // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
   const int whole = Elements(16, contraction.d.type());
   const bool rows = contraction.d.kind == SourceKind::kMatrix || compiler::AccessWidth(contraction.d, whole) == whole;
@@ -157,9 +158,11 @@ class ShapeList {
   }
 
  private:
-  // Of all of D, without positions that are no output.
-  int64_t Rows() const { return contraction_.m; }
-  int64_t Columns() const { return contraction_.n * contraction_.batch; }
+  // Of all of D, without positions that are no output; of groups of rows, of one with the average size.
+  int64_t Rows() const {
+    return contraction_.grouped ? base::CeilDiv(contraction_.m, contraction_.batch) : contraction_.m;
+  }
+  int64_t Columns() const { return contraction_.n * (contraction_.grouped ? 1 : contraction_.batch); }
 
   // Columns of the instruction if they run along m: those of the table, but one tile with all of m is enough, and those
   // without remainder if few tiles cover all of m.
@@ -262,6 +265,7 @@ class ShapeList {
 
   // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.
   void AddResident(Schedule shape) {
+    if (contraction_.grouped) return;
     if (shape.tile_m < kLeastResidentRows || TilesOf(shape) <= target_.default_sm_count) return;
     const Contraction contraction = contraction_.Under(problem_, shape);
     const compiler::ResidentOperand b = compiler::ResidentOf(contraction, shape);
@@ -283,13 +287,15 @@ class ShapeList {
   // Tiles are scheduled statically; if there are tiles for several rounds, also by work stealing.
   void AddTileOrders(Schedule shape) {
     Add(shape);
-    if (!target_.Has(Feature::kLaunchControl) || TilesOf(shape) <= target_.default_sm_count) return;
+    if (contraction_.grouped || !target_.Has(Feature::kLaunchControl) || TilesOf(shape) <= target_.default_sm_count)
+      return;
     shape.scheduler = Scheduler::kClc;
     Add(shape);
   }
 
   // Split-K if tiles leave half of the SMs of a round idle.
   void AddSlices(Schedule shape) {
+    if (contraction_.grouped) return;
     const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
     if (work.Tiles() > 4 * target_.default_sm_count) return;

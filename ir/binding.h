@@ -21,43 +21,47 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
 // FAMILY(Name, text, kind, members): `members` has one letter for each binding of the family, which is the last letter
 // of the binding's text: operands a to d, dimensions from width to depth, numbers. A space means that no binding has
 // this index. "": the family has one binding, whose text is the family's.
-#define LS_BINDING_FAMILIES(FAMILY)                                    \
-  FAMILY(Map, "map_", kTensorMap, "ab d")                              \
-  FAMILY(MapEdge, "map_edge", kTensorMap, "")                          \
-  FAMILY(MapDRest, "map_d_rest", kTensorMap, "")                       \
-  FAMILY(MapScale, "map_scale_", kTensorMap, "ab")                     \
-  FAMILY(Base, "base_", kPointer, "abcd")                              \
-  FAMILY(BaseBias, "base_bias", kPointer, "")                          \
-  FAMILY(BaseScale, "base_scale_", kPointer, "ab d")                   \
-  FAMILY(BaseTensorScale, "base_tensor_scale_", kPointer, "ab")        \
-  FAMILY(Workspace, "workspace", kPointer, "")                         \
-  FAMILY(Pitch, "pitch_", kInt64, "abcd")                              \
-  FAMILY(Stride, "stride_", kInt64, "abcd")                            \
-  FAMILY(Row, "row_", kInt64, "abcd")                                  \
-  FAMILY(Plane, "plane_", kInt64, "abcd")                              \
-  FAMILY(M, "m", kInt32, "")                                           \
-  FAMILY(N, "n", kInt32, "")                                           \
-  FAMILY(K, "k", kInt32, "")                                           \
-  FAMILY(Batch, "batch", kInt32, "")                                   \
-  FAMILY(Columns, "columns", kInt32, "")                               \
-  FAMILY(Channels, "channels", kInt32, "")                             \
-  FAMILY(Filters, "filters", kInt32, "")                               \
-  FAMILY(PaddedQ, "padded_q", kInt32, "")                              \
-  FAMILY(Out, "out_", kInt32, "qpo")                                   \
-  FAMILY(In, "in_", kInt32, "whd")                                     \
-  FAMILY(Taps, "taps_", kInt32, "srt")                                 \
-  FAMILY(ConvStride, "conv_stride_", kInt32, "whd")                    \
-  FAMILY(Pad, "pad_", kInt32, "whd")                                   \
-  FAMILY(Dilation, "dilation_", kInt32, "whd")                         \
-  FAMILY(Alpha, "alpha", kFloat, "")                                   \
-  FAMILY(Beta, "beta", kFloat, "")                                     \
-  /* operands and numbers of the epilogue */                           \
-  FAMILY(BaseE, "base_e", kPointer, "01234567")                        \
-  FAMILY(NumberE, "number_e", kFloat, "01234567")                      \
-  /* sums that a kernel adds up in a fixed order */                    \
-  FAMILY(BasePartialRows, "base_partial_rows", kPointer, "01234567")   \
-  FAMILY(LengthPartialRows, "length_partial_rows", kInt32, "01234567") \
-  FAMILY(CountPartialRows, "count_partial_rows", kInt32, "01234567")
+#define LS_BINDING_FAMILIES(FAMILY)                                                                            \
+  FAMILY(Map, "map_", kTensorMap, "ab d")                                                                      \
+  FAMILY(MapEdge, "map_edge", kTensorMap, "")                                                                  \
+  FAMILY(MapDRest, "map_d_rest", kTensorMap, "")                                                               \
+  FAMILY(MapScale, "map_scale_", kTensorMap, "ab")                                                             \
+  FAMILY(Base, "base_", kPointer, "abcd")                                                                      \
+  FAMILY(BaseBias, "base_bias", kPointer, "")                                                                  \
+  FAMILY(BaseScale, "base_scale_", kPointer, "ab d")                                                           \
+  FAMILY(BaseTensorScale, "base_tensor_scale_", kPointer, "ab")                                                \
+  FAMILY(Workspace, "workspace", kPointer, "")                                                                 \
+  FAMILY(Pitch, "pitch_", kInt64, "abcd")                                                                      \
+  FAMILY(Stride, "stride_", kInt64, "abcd")                                                                    \
+  FAMILY(Row, "row_", kInt64, "abcd")                                                                          \
+  FAMILY(Plane, "plane_", kInt64, "abcd")                                                                      \
+  FAMILY(M, "m", kInt32, "")                                                                                   \
+  FAMILY(N, "n", kInt32, "")                                                                                   \
+  FAMILY(K, "k", kInt32, "")                                                                                   \
+  FAMILY(Batch, "batch", kInt32, "")                                                                           \
+  FAMILY(Columns, "columns", kInt32, "")                                                                       \
+  FAMILY(Channels, "channels", kInt32, "")                                                                     \
+  FAMILY(Filters, "filters", kInt32, "")                                                                       \
+  FAMILY(PaddedQ, "padded_q", kInt32, "")                                                                      \
+  FAMILY(Out, "out_", kInt32, "qpo")                                                                           \
+  FAMILY(In, "in_", kInt32, "whd")                                                                             \
+  FAMILY(Taps, "taps_", kInt32, "srt")                                                                         \
+  FAMILY(ConvStride, "conv_stride_", kInt32, "whd")                                                            \
+  FAMILY(Pad, "pad_", kInt32, "whd")                                                                           \
+  FAMILY(Dilation, "dilation_", kInt32, "whd")                                                                 \
+  FAMILY(Alpha, "alpha", kFloat, "")                                                                           \
+  FAMILY(Beta, "beta", kFloat, "")                                                                             \
+  /* operands and numbers of the epilogue */                                                                   \
+  FAMILY(BaseE, "base_e", kPointer, "01234567")                                                                \
+  FAMILY(NumberE, "number_e", kFloat, "01234567")                                                              \
+  /* sums that a kernel adds up in a fixed order */                                                            \
+  FAMILY(BasePartialRows, "base_partial_rows", kPointer, "01234567")                                           \
+  FAMILY(LengthPartialRows, "length_partial_rows", kInt32, "01234567")                                         \
+  FAMILY(CountPartialRows, "count_partial_rows", kInt32, "01234567")                                           \
+  /* where groups of rows begin, and the last one ends; or their sizes, and the rows that each has room for */ \
+  FAMILY(GroupOffsets, "group_offsets", kPointer, "")                                                          \
+  FAMILY(GroupSizes, "group_sizes", kPointer, "")                                                              \
+  FAMILY(GroupRows, "group_rows", kInt32, "")
 
 enum class BindingFamily : uint8_t {
 #define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
@@ -86,7 +90,8 @@ enum class BindingFamily : uint8_t {
   BINDING(OutQ, Out, 0) BINDING(OutP, Out, 1) BINDING(OutO, Out, 2) LS_SPATIAL_BINDINGS(BINDING, In) \
   BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
-  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0)
+  BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
+  BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0)
 // clang-format on
 
 struct Binding {

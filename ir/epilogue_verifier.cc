@@ -54,9 +54,16 @@ Status RoleVerifier::CheckPromoted(int column, const FragmentLayout& piece) cons
                 Cat("columns ", column, "+", piece.columns, " are not inside the ", columns, " of the promoted sums"));
 }
 
+Status RoleVerifier::CheckRowMap(RowMap rows) const {
+  if ((rows == RowMap::kGroups) == HasGroups(work_.source)) return Ok();
+  return Broken(8, "rows belong to groups if and only if work does");
+}
+
 // The parameters that place rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
-  LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
+  LS_TRY(Needs({PitchOf(operand)}));
+  LS_TRY(CheckRowMap(rows));
+  if (rows != RowMap::kGroups) LS_TRY(Needs({StrideOf(operand)}));
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kPaddedQ, Binding::kOutQ, Binding::kOutP}));
   return NeedsBounds(operand);
 }
@@ -162,6 +169,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     if ((attrs.axis == BiasAxis::kNone) != attrs.blocks)
       return Broken(8, "a vector has an axis, block scale factors have none");
     LS_TRY(NeedsPointer(attrs.base));
+    LS_TRY(CheckRowMap(attrs.rows));
     LS_TRY(Needs({Binding::kM, Binding::kN}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
     return attrs.gated ? Needs({Binding::kColumns}) : Ok();

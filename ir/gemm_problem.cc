@@ -9,6 +9,7 @@
 #include "ir/grammar.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
+#include "ir/product_keys.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
@@ -16,23 +17,11 @@ namespace {
 
 using base::Cat;
 
-using Member = std::variant<int64_t GemmProblem::*, double GemmProblem::*, DataType GemmProblem::*,
-                            Major GemmProblem::*, BiasAxis GemmProblem::*, Epilogue GemmProblem::*,
-                            SumPrecision GemmProblem::*, Scaling GemmProblem::*, Numerics GemmProblem::*>;
+using Key = ProductKey<GemmProblem>;
 
-// One row per key of the one-line form, in printed order.
-struct Key {
-  std::string_view name;
-  Member member;
-  enum Presence { kRequired, kPrinted, kOptional } presence;
-  std::string_view doc;
-  std::string_view usual = {};  // where the default of a key depends on other keys
-  char letter = 0;              // of the other value of a major
-};
-
-constexpr auto kRequired = Key::kRequired;
-constexpr auto kPrinted = Key::kPrinted;
-constexpr auto kOptional = Key::kOptional;
+constexpr auto kRequired = KeyPresence::kRequired;
+constexpr auto kPrinted = KeyPresence::kPrinted;
+constexpr auto kOptional = KeyPresence::kOptional;
 
 // clang-format off
 constexpr Key kKeys[] = {
@@ -67,91 +56,6 @@ constexpr Key kKeys[] = {
     {"align_d",  &GemmProblem::align_d,  kOptional, "bytes by which the address of D is aligned: a power of two"},
 };
 // clang-format on
-
-// Stores `text` in the key's field, whatever its type.
-struct FieldParser {
-  GemmProblem& problem;
-  const Key& key;
-  std::string_view text;
-
-  Status operator()(int64_t GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseIntValue(key.name, text));
-    return Ok();
-  }
-  Status operator()(double GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseDoubleValue(key.name, text));
-    return Ok();
-  }
-  Status operator()(DataType GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseTypeValue(key.name, text));
-    return Ok();
-  }
-  Status operator()(Major GemmProblem::*field) const {
-    if (text != "k" && text != std::string_view(&key.letter, 1)) {
-      return InvalidProblem(Cat(key.name, "=", text, " is not a major; use k or ", key.letter));
-    }
-    problem.*field = text == "k" ? Major::kK : Major::kMn;
-    return Ok();
-  }
-  Status operator()(BiasAxis GemmProblem::*field) const {
-    if (text != "none" && text != "m" && text != "n") {
-      return InvalidProblem(
-          Cat(key.name, "=", text, " is not a bias; use none, m (one value per row) or n (one per column)"));
-    }
-    problem.*field = text == "none" ? BiasAxis::kNone : text == "m" ? BiasAxis::kM : BiasAxis::kN;
-    return Ok();
-  }
-  Status operator()(Epilogue GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseEpilogue(text, kGemmLetters));
-    return Ok();
-  }
-  Status operator()(SumPrecision GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseSumValue(key.name, text));
-    return Ok();
-  }
-  Status operator()(Numerics GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseNumericsValue(key.name, text));
-    return Ok();
-  }
-  Status operator()(Scaling GemmProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
-    return Ok();
-  }
-};
-
-struct FieldPrinter {
-  const GemmProblem& problem;
-  const Key& key;
-
-  std::string operator()(int64_t GemmProblem::*field) const { return Cat(problem.*field); }
-  std::string operator()(double GemmProblem::*field) const { return base::PrintDouble(problem.*field); }
-  std::string operator()(DataType GemmProblem::*field) const { return Cat(DataTypeName(problem.*field)); }
-  std::string operator()(Major GemmProblem::*field) const {
-    return problem.*field == Major::kK ? "k" : std::string(1, key.letter);
-  }
-  std::string operator()(BiasAxis GemmProblem::*field) const {
-    constexpr std::string_view kNames[] = {"none", "m", "n"};
-    return std::string(kNames[static_cast<int>(problem.*field)]);
-  }
-  std::string operator()(SumPrecision GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
-  std::string operator()(Numerics GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
-  std::string operator()(Scaling GemmProblem::*field) const { return std::string(NameOf(problem.*field)); }
-  std::string operator()(Epilogue GemmProblem::*field) const { return PrintEpilogue(problem.*field, kGemmLetters); }
-};
-
-struct ValuesPrinter {
-  const Key& key;
-
-  std::string operator()(int64_t GemmProblem::*) const { return "number"; }
-  std::string operator()(double GemmProblem::*) const { return "real number"; }
-  std::string operator()(DataType GemmProblem::*) const { return KnownTypes(); }
-  std::string operator()(Major GemmProblem::*) const { return Cat("k or ", key.letter); }
-  std::string operator()(BiasAxis GemmProblem::*) const { return "none, m or n"; }
-  std::string operator()(SumPrecision GemmProblem::*) const { return SumNames(); }
-  std::string operator()(Numerics GemmProblem::*) const { return NumericsNames(); }
-  std::string operator()(Scaling GemmProblem::*) const { return ScalingNames(); }
-  std::string operator()(Epilogue GemmProblem::*) const { return "steps"; }
-};
 
 // A stored matrix: `rows` runs of `inner` contiguous elements, `pitch` apart; matrices `stride` apart.
 struct StoredMatrix {
@@ -233,54 +137,19 @@ Status Validate(const GemmProblem& p) {
   return Ok();
 }
 
-bool LeftOut(const GemmProblem& problem, const GemmProblem& packed, const Key& key) {
-  if (key.presence != kOptional) return false;
-  return std::visit([&](auto field) { return problem.*field == packed.*field; }, key.member);
-}
-
 }  // namespace
 
 Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
-  std::vector<std::string_view> names;
-  for (const Key& key : kKeys) names.push_back(key.name);
-  const auto row_of = [&](std::string_view key, std::string_view) {
-    return static_cast<size_t>(std::find(names.begin(), names.end(), key) - names.begin());
-  };
-  LS_ASSIGN(const std::vector<KeyValue> values, ResolveKeys(words, names, row_of));
-  GemmProblem problem;
-  for (const KeyValue& value : values) {
-    const Key& key = kKeys[value.row];
-    LS_TRY(std::visit(FieldParser{problem, key, value.text}, key.member));
-  }
-  const auto given = [&](std::string_view name) {
-    return std::any_of(values.begin(), values.end(), [&](const KeyValue& v) { return names[v.row] == name; });
-  };
-  for (const Key& key : kKeys) {
-    if (key.presence == kRequired && !given(key.name)) {
-      return InvalidProblem(Cat("key '", key.name, "' is missing; a gemm needs m=, n= and k="));
-    }
-  }
+  LS_ASSIGN(ParsedKeys<GemmProblem> parsed, ParseKeys<GemmProblem>(words, kKeys, "a gemm needs m=, n= and k="));
   // Defaults of types: b has that of a, d that of a, c that of d.
-  if (!given("b")) problem.b = problem.a;
-  if (!given("d")) problem.d = ResultType(problem.a);
-  if (!given("c")) problem.c = AddendType(problem.d);
+  GemmProblem& problem = parsed.problem;
+  if (!parsed.Given("b")) problem.b = problem.a;
+  if (!parsed.Given("d")) problem.d = ResultType(problem.a);
+  if (!parsed.Given("c")) problem.c = AddendType(problem.d);
   return Problem(problem);
 }
 
-std::vector<GrammarRow> GemmKeys() {
-  const GemmProblem usual;
-  std::vector<GrammarRow> rows;
-  for (const Key& key : kKeys) {
-    std::string value = key.presence == kRequired ? "required"
-                        : !key.usual.empty()      ? std::string(key.usual)
-                                                  : std::visit(FieldPrinter{usual, key}, key.member);
-    rows.push_back({.name = std::string(key.name),
-                    .values = std::visit(ValuesPrinter{key}, key.member),
-                    .usual = std::move(value),
-                    .doc = std::string(key.doc)});
-  }
-  return rows;
-}
+std::vector<GrammarRow> GemmKeys() { return RowsOf<GemmProblem>(kKeys); }
 
 // Elements of fewer than eight bits are packed along K, and each row and matrix begins with a byte.
 Status CheckPacked(const GemmProblem& p) {
@@ -336,12 +205,7 @@ std::string Print(const GemmProblem& gemm) {
     packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
     packed.*matrix.stride = gemm.*matrix.stride == 0 ? 0 : BoundedProduct(matrix.rows, gemm.*matrix.pitch);
   }
-  std::string text = "gemm";
-  for (const Key& key : kKeys) {
-    if (LeftOut(gemm, packed, key)) continue;
-    text += Cat(" ", key.name, "=", std::visit(FieldPrinter{gemm, key}, key.member));
-  }
-  return text;
+  return base::Cat("gemm", PrintKeys<GemmProblem>(gemm, packed, kKeys));
 }
 
 double Flops(const GemmProblem& p) {

@@ -21,6 +21,15 @@ void ForEachField(GemmProblem& problem, F&& visit) {
 }
 
 template <typename F>
+void ForEachField(GroupedGemmProblem& problem, F&& visit) {
+  auto& [groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, alpha, beta, bias, sum, scale,
+         numerics, align_a, align_b, align_c, align_d, epilogue] = problem;
+  const auto all = [&](auto&... fields) { (visit(fields), ...); };
+  all(groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, alpha, beta, bias, sum, scale,
+      numerics, align_a, align_b, align_c, align_d, epilogue);
+}
+
+template <typename F>
 void ForEachField(ConvPitches& pitches, F&& visit) {
   auto& [pixel, row, plane, image] = pitches;
   visit(pixel), visit(row), visit(plane), visit(image);
@@ -86,6 +95,9 @@ TEST(Keys, EveryFieldOfAProblemShows) {
   const Problem conv =
       *ParseProblem("conv n=2 d=6 h=7 w=8 c=16 k=32 t=3 r=3 s=3 pad=1 stride=2 dilation=2 groups=4 x=f16 y=f32 beta=1");
   ExpectEveryFieldShows(std::get<ConvProblem>(conv), [](const ConvProblem& p) { return PrintProblem(p); });
+  const Problem grouped = *ParseProblem("grouped_gemm groups=4 m=16 n=32 k=64 a=f16 d=f32 beta=1 bias=m");
+  ExpectEveryFieldShows(std::get<GroupedGemmProblem>(grouped),
+                        [](const GroupedGemmProblem& p) { return PrintProblem(p); });
 }
 
 TEST(Keys, EveryFieldOfAScheduleShows) {

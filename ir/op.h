@@ -34,7 +34,12 @@ enum class WorkSource : uint8_t {
   kStatic,         // static persistent: tile i, then i + the number of clusters, and so on
   kLaunchControl,  // cluster launch control (CLC): the grid has a cluster for each tile, and a running cluster
                    // steals the work of others; a work.next at the end of each iteration names the next tile
+  kGroups,         // as kStatic, the tiles of one group of rows after those of another; memory says where groups begin
+  kMaskedGroups,   // the same of groups that begin at multiples of a number of rows; memory says how many rows count
 };
+constexpr bool HasGroups(WorkSource source) {
+  return source == WorkSource::kGroups || source == WorkSource::kMaskedGroups;
+}
 enum class Unit : uint8_t { kThread, kWarp };  // what arrives: every thread, or one lane of each warp
 
 // Where in its cluster a copy or an arrival of a CTA goes. A pair acts as one, for both of its CTAs.
@@ -67,7 +72,9 @@ struct WorkAttrs {
   bool operator==(const WorkAttrs&) const = default;
 };
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then the blocks of K
-inline constexpr int kWorkSliceArguments = 5;   // of its body, where tiles are cut, after row, column and batch
+inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
+inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
+inline constexpr int kWorkGroupArguments = 1;   // of groups, after those
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;
@@ -226,8 +233,9 @@ struct ReadPromotedAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   bool operator==(const ReadPromotedAttrs&) const = default;
 };
-// How a row index addresses memory: rows `pitch` apart, or positions of the implicit-GEMM index of a convolution.
-enum class RowMap : uint8_t { kMatrix, kPixels };
+// How a row index addresses memory: rows `pitch` apart, positions of the implicit-GEMM index of a convolution, or rows
+// `pitch` apart that belong to groups, of which the batch is one: rows from the group's end on are outside.
+enum class RowMap : uint8_t { kMatrix, kPixels, kGroups };
 
 // What an operand of the epilogue does with an element.
 enum class Combine : uint8_t { kAdd, kMultiply };
@@ -237,7 +245,7 @@ struct CombineVectorAttrs {
   Combine how = Combine::kAdd;
   BiasAxis axis = BiasAxis::kN;
   DataType type = DataType::kF32;
-  RowMap rows = RowMap::kMatrix;  // pixels: each group of output channels has its own part of the vector
+  RowMap rows = RowMap::kMatrix;  // pixels, groups: each group has its own part of the vector
   bool blocks = false;            // one value for each block of kScaleRun rows and columns; the axis is none
   bool gated = false;             // applies to columns after the gated linear unit
   bool halves = false;  // split gate/up layout: the vector consists of two halves, from which columns come alternately
@@ -433,8 +441,11 @@ struct Op {
 
   // Arguments of the body; -1: the op has none.
   int BodyArguments() const {
-    const bool sliced = kind == OpKind::kWork && operands.size() > kWorkTileOperands;
-    return InfoOf(kind).body + (sliced ? kWorkSliceArguments : 0);
+    const int least = InfoOf(kind).body;
+    const auto* work = std::get_if<WorkAttrs>(&attrs);
+    if (work == nullptr) return least;
+    if (HasGroups(work->source)) return least + kWorkGroupArguments;
+    return least + (operands.size() > kWorkTileOperands ? kWorkSliceArguments : 0);
   }
   template <typename A>
   const A& As() const {

@@ -28,6 +28,8 @@ constexpr Kind kKinds[] = {
      "gemm m=512 n=512 k=512"},
     {"conv", ir::ParseConv, ir::ConvKeys, "conv1d conv2d conv3d convolution conv2d_fprop fprop conv_fwd cudnn",
      "conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
+    {"grouped_gemm", ir::ParseGroupedGemm, ir::GroupedGemmKeys, "grouped moe group_gemm gmm ragged ragged_dot experts",
+     "grouped_gemm groups=8 m=1024 n=512 k=512"},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<Problem>);
 
@@ -38,8 +40,8 @@ Error UnknownKind(std::string_view word) {
     if (!meant && !base::NearestName(word, {kind.name})) continue;
     return ir::InvalidProblem(Cat("unknown kind of problem '", word, "'; write for example: ", kind.example));
   }
-  return ir::InvalidProblem(
-      Cat("unknown kind of problem '", word, "'; known kinds: gemm, conv; write for example: ", kKinds[0].example));
+  return ir::InvalidProblem(Cat("unknown kind of problem '", word,
+                                "'; known kinds: gemm, conv, grouped_gemm; write for example: ", kKinds[0].example));
 }
 
 }  // namespace

@@ -17,19 +17,25 @@ namespace laneshift::ir {
 // checked yet.
 Result<Problem> ParseGemm(const std::vector<std::string_view>& words);
 Result<Problem> ParseConv(const std::vector<std::string_view>& words);
+Result<Problem> ParseGroupedGemm(const std::vector<std::string_view>& words);
 
 // One row a key.
 std::vector<GrammarRow> GemmKeys();
 std::vector<GrammarRow> ConvKeys();
+std::vector<GrammarRow> GroupedGemmKeys();
 
 // The other public functions (laneshift/problem.h), for one kind.
 Result<Problem> Complete(GemmProblem problem);
 Result<Problem> Complete(ConvProblem problem);
+Result<Problem> Complete(GroupedGemmProblem problem);
 std::string Print(const GemmProblem& problem);
 std::string Print(const ConvProblem& problem);
+std::string Print(const GroupedGemmProblem& problem);
 double Flops(const GemmProblem& problem);
 double Flops(const ConvProblem& problem);
+double Flops(const GroupedGemmProblem& problem);
 double Bytes(const GemmProblem& problem);
 double Bytes(const ConvProblem& problem);
+double Bytes(const GroupedGemmProblem& problem);
 
 }  // namespace laneshift::ir

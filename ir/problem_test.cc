@@ -58,6 +58,35 @@ TEST(Problem, EveryPrintedFormParsesBack) {
   }
 }
 
+TEST(Problem, GroupsShareAAndDAndHaveTheirOwnB) {
+  const std::string text = "grouped_gemm groups=3 m=10 n=6 k=4 a=f16 b=f16 d=f32 bias=n epilogue=swiglu+scale_n";
+  const Problem problem = *ParseProblem(text);
+  EXPECT_EQ(PrintProblem(problem), text);
+  const auto& p = std::get<GroupedGemmProblem>(problem);
+  EXPECT_EQ(p.lda, 4);
+  EXPECT_EQ(p.ldd, 3);
+  EXPECT_EQ(p.stride_b, 24);
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kA).Shape(), (std::vector<int64_t>{10, 4}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kB).Shape(), (std::vector<int64_t>{3, 6, 4}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kD).Shape(), (std::vector<int64_t>{10, 3}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kBias).Shape(), (std::vector<int64_t>{3, 6}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kGroupOffsets).Shape(), (std::vector<int64_t>{4}));
+  EXPECT_EQ(ir::EpilogueTensors(problem)[0].tensor.Shape(), (std::vector<int64_t>{3, 3})) << "after the gate";
+  EXPECT_EQ(ProblemFlops(problem), 2.0 * 10 * 6 * 4);
+  EXPECT_EQ(ProblemBytes(problem), 10 * 4 * 2 + 3 * 24 * 2 + 10 * 3 * 4 + 3 * 6 * 4 + 4 * 4 + 3 * 3 * 4);
+  const std::string masked = "grouped_gemm groups=3 m=10 n=6 k=4 a=f16 b=f16 d=f32 layout=masked bias=m";
+  const Problem rooms = *ParseProblem(masked);
+  EXPECT_EQ(PrintProblem(rooms), masked);
+  EXPECT_EQ(ir::Stored(rooms, ir::OperandRole::kA).Shape(), (std::vector<int64_t>{30, 4}));
+  EXPECT_EQ(ir::Stored(rooms, ir::OperandRole::kBias).Shape(), (std::vector<int64_t>{30}));
+  EXPECT_EQ(ir::Stored(rooms, ir::OperandRole::kGroupSizes).Shape(), (std::vector<int64_t>{3}));
+  EXPECT_FALSE(ir::Uses(rooms, ir::OperandRole::kGroupOffsets));
+  EXPECT_EQ(ProblemFlops(rooms), 2.0 * 30 * 6 * 4);
+  const std::string padded =
+      "grouped_gemm groups=3 m=10 n=6 k=4 a=bf16 b=bf16 d=bf16 b_major=n lda=8 ldb=7 ldd=9 stride_b=40 alpha=2 beta=1";
+  EXPECT_EQ(PrintProblem(*ParseProblem(padded)), padded);
+}
+
 struct ProblemLine {
   const char* text;
   const char* message;
@@ -126,7 +155,21 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 batch=16777217 stride_a=549755813888", "more than 2^46 elements"},
         ProblemLine{"gemm m=2147483647 n=1 k=1 lda=1099511627775", "more than 2^46 elements"},
         ProblemLine{"gemm m=2147483647 n=1 k=2147483647", "more than 2^46 elements"},
-        ProblemLine{"gemm m=65 n=9 k=1 batch=2147483647", "output tiles; split"}));
+        ProblemLine{"gemm m=65 n=9 k=1 batch=2147483647", "output tiles; split"},
+        ProblemLine{"grouped_gemm m=4 n=4 k=4", "key 'groups' is missing; a grouped_gemm needs groups="},
+        ProblemLine{"grouped_gemm groups=0 m=4 n=4 k=4", "groups=0 is out of range"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=ragged", "use contiguous or masked"},
+        ProblemLine{"grouped_gemm groups=65536 m=65536 n=4 k=4 layout=masked", "rows, columns or output tiles; split"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 batch=2", "unknown key 'batch'"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 lda=3", "lda=3 is below the row of 4"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 stride_b=15", "the matrices of groups overlap; use at least 16"},
+        ProblemLine{"grouped_gemm groups=1073741824 m=4 n=4 k=4", "rows, columns or output tiles; split"},
+        ProblemLine{"grouped_gemm groups=16777216 m=4 n=8 k=4 stride_b=8388608", "more than 2^46 elements"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 a=e4m3 scale=block",
+                    "not supported for groups; use scale=tensor"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 numerics=deterministic epilogue=sum_m",
+                    "reductions over groups"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 epilogue=scale_block", "may be of several groups"}));
 
 // Every size and distance at its largest, with and without others that are large: the problem is refused by name, or
 // all of its operands end below 2^48 bytes and completing it again changes nothing.

@@ -46,13 +46,14 @@ inline constexpr std::array<std::string_view, 12> kEnumNames<Function>{"identity
                                                                        "gelu_tanh", "silu", "sigmoid",    "tanh",
                                                                        "clamp",     "rint", "cut_bf16",   "cut_f16"};
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<RowMap>{"matrix", "pixels"};
+inline constexpr std::array<std::string_view, 3> kEnumNames<RowMap>{"matrix", "pixels", "groups"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<WorkSource>{"static", "launch_control"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<WorkSource>{"static", "launch_control", "groups",
+                                                                        "masked_groups"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>

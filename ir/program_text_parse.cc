@@ -326,15 +326,15 @@ class Parser {
     const OpInfo& row = InfoOf(op.kind);
     LS_ASSIGN(const int arguments, BodyArguments(op, row.body));
     LS_TRY(Operands(op, start));
-    if (row.body >= 0 && op.BodyArguments() != arguments)
-      return ErrorAt(start, Cat(row.mnemonic, " of ", op.operands.size(), " operands has ", op.BodyArguments(),
-                                " arguments of its body, not ", arguments));
     if (row.result != ValueType::kNone) LS_TRY(Define(start, op.result, row.result));
     slots_.Add(op);
     slot_channel_ = slots_.OfSlot(op, 0);
     a_channel_ = slots_.OfSlot(op, 1);
     op.attrs = DefaultAttrs(op.kind);
     LS_TRY(std::visit([&](auto& attrs) { return Fields(attrs); }, op.attrs));
+    if (row.body >= 0 && op.BodyArguments() != arguments)
+      return ErrorAt(start, Cat(row.mnemonic, " of ", op.operands.size(), " operands has ", op.BodyArguments(),
+                                " arguments of its body, not ", arguments));
     slots_.Add(op);
     return row.body < 0 ? NewLine() : Body(op.body, depth + 1);
   }

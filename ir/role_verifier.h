@@ -123,6 +123,7 @@ class RoleVerifier {
   Status CheckStaging(const Op& op, int index) const;
   Status CheckStaged(const Op& op, const Buffer& buffer) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
+  Status CheckRowMap(RowMap rows) const;
   Status CheckGlobal(const Op& op) const;
   Status CheckAccess(const Op& op, const GlobalAttrs& attrs) const;
   Status CheckHalves(BiasAxis axis, bool gated, bool halves) const;

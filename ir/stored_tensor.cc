@@ -15,6 +15,11 @@ StoredTensor Vector(DataType type, int64_t length) {
   return vector;
 }
 
+// One vector for each group.
+StoredTensor OfGroups(DataType type, int64_t groups, int64_t length) {
+  return groups == 1 ? Vector(type, length) : StoredTensor::Matrices(type, 1, groups, length, length, 0);
+}
+
 // `outer` images or filters of `extents` pixels or taps. Dimensions that the convolution does not have are not counted.
 StoredTensor Images(const ConvProblem& p, DataType type, int64_t outer, const Spatial& extents, int64_t inner,
                     const ConvPitches& pitches) {
@@ -72,6 +77,7 @@ std::vector<int64_t> StoredTensor::Shape() const {
 
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
 int64_t OutputColumns(const ConvProblem& p) { return IsGated(p.epilogue) ? p.k / 2 : p.k; }
+int64_t OutputColumns(const GroupedGemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
 
 std::optional<BlockScaling> BlockScalingOf(Scaling scale) {
   if (scale == Scaling::kMx) return BlockScaling{DataType::kUe8m0, kMxRun};
@@ -111,6 +117,40 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kTensorScaleA:
     case OperandRole::kTensorScaleB:
       return Vector(DataType::kF32, 1);
+    case OperandRole::kGroupOffsets:
+    case OperandRole::kGroupSizes:
+      return Vector(DataType::kS32, 0);
+  }
+  LS_CHECK(false, "unknown role ", static_cast<int>(role));
+}
+
+// Rows of all groups are one matrix of A, C and D.
+StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
+  const bool b_k = p.b_major == Major::kK;
+  const auto rows = [&](DataType type, int64_t inner, int64_t pitch) {
+    return StoredTensor::Matrices(type, 1, p.Rows(), inner, pitch, 0);
+  };
+  switch (role) {
+    case OperandRole::kA:
+      return rows(p.a, p.k, p.lda);
+    case OperandRole::kB:
+      return StoredTensor::Matrices(p.b, p.groups, b_k ? p.n : p.k, b_k ? p.k : p.n, p.ldb, p.stride_b);
+    case OperandRole::kC:
+      return rows(p.c, p.n, p.ldc);
+    case OperandRole::kD:
+      return rows(p.d, OutputColumns(p), p.ldd);
+    case OperandRole::kBias:
+      return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.Rows()) : OfGroups(AddendType(p.d), p.groups, p.n);
+    case OperandRole::kScaleA:
+    case OperandRole::kScaleB:
+    case OperandRole::kScaleD:
+    case OperandRole::kTensorScaleA:
+    case OperandRole::kTensorScaleB:
+      return Vector(DataType::kF32, 1);
+    case OperandRole::kGroupOffsets:
+      return Vector(DataType::kS32, p.groups + 1);
+    case OperandRole::kGroupSizes:
+      return Vector(DataType::kS32, p.groups);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
@@ -133,6 +173,9 @@ StoredTensor Stored(const ConvProblem& p, OperandRole role) {
     case OperandRole::kTensorScaleA:
     case OperandRole::kTensorScaleB:
       return Vector(DataType::kF32, 1);
+    case OperandRole::kGroupOffsets:
+    case OperandRole::kGroupSizes:
+      return Vector(DataType::kS32, 0);
   }
   LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
@@ -143,15 +186,25 @@ StoredTensor Stored(const Problem& problem, OperandRole role) {
 
 namespace {
 
-// The operand of a step; `rows` and `columns` are those of the matrix that the step processes.
-StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& output, int64_t rows, int64_t columns) {
+// What the operands of steps depend on: `rows` and `columns` of the matrix that the steps before a gated linear unit
+// process; vectors along columns are those of a group.
+struct StepExtents {
+  int64_t rows, columns, groups;
+};
+StepExtents ExtentsOf(const GemmProblem& p) { return {p.m, p.n, 1}; }
+StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.Rows(), p.n, p.groups}; }
+StepExtents ExtentsOf(const ConvProblem& p) { return {Stored(p, OperandRole::kD).Rows(), p.k, 1}; }
+
+// The operand of a step.
+StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& output, const StepExtents& extents) {
+  const auto& [rows, columns, groups] = extents;
   switch (operand) {
     case StepOperand::kRowVector:
     case StepOperand::kRowReduction:
       return Vector(type, rows);
     case StepOperand::kColumnVector:
     case StepOperand::kColumnReduction:
-      return Vector(type, columns);
+      return OfGroups(type, groups, columns);
     case StepOperand::kReduction:
       return Vector(type, 1);
     case StepOperand::kBlocks:
@@ -171,24 +224,22 @@ StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& ou
 }  // namespace
 
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
-  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
-  const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
-  const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
+  const Epilogue& epilogue = EpilogueOf(problem);
+  const AxisLetters letters = std::holds_alternative<ConvProblem>(problem) ? kConvLetters : kGemmLetters;
   const StoredTensor output = Stored(problem, OperandRole::kD);
-  const int64_t products =
-      gemm != nullptr ? gemm->n : std::get<ConvProblem>(problem).k;  // columns before the gated linear unit
-  const int64_t rows = gemm != nullptr ? gemm->m : output.Rows();
+  const StepExtents products = std::visit([](const auto& kind) { return ExtentsOf(kind); }, problem);
   const size_t gate = GateOf(epilogue);
   std::vector<EpilogueTensor> tensors;
   for (size_t i = 0; i < epilogue.size(); ++i) {
     const EpilogueStep& step = epilogue[i];
-    const int64_t columns = i < gate ? products : output.Inner();
+    StepExtents extents = products;
+    if (i >= gate) extents.columns = output.Inner();
     for (const StepTensor& own : TensorsOf(step, output.type)) {
       const std::string name = step.function ? step.function->name : PrintStep(step, letters);
       const bool table = own.operand == StepOperand::kTable;
       tensors.push_back(
           {.name = base::Cat("epilogue[", tensors.size(), "] (", name, ")"),
-           .tensor = table ? Vector(own.type, own.count) : TensorOf(own.operand, own.type, output, rows, columns),
+           .tensor = table ? Vector(own.type, own.count) : TensorOf(own.operand, own.type, output, extents),
            .written = own.operand == StepOperand::kOutput,
            .reduction = IsReduction(own.operand),
            .matrix = IsMatrix(own.operand)});
@@ -204,9 +255,12 @@ bool Uses(const Problem& problem, OperandRole role) {
     if (role == OperandRole::kTensorScaleA || role == OperandRole::kTensorScaleB) return scale == Scaling::kNv;
     return scale != Scaling::kNone && (role != OperandRole::kScaleD || IsFloat8(Stored(problem, OperandRole::kD).type));
   }
+  if (role == OperandRole::kGroupOffsets || role == OperandRole::kGroupSizes) {
+    const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+    return grouped != nullptr && (grouped->layout == GroupLayout::kMasked) == (role == OperandRole::kGroupSizes);
+  }
   if (role != OperandRole::kBias) return true;
-  if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->bias != BiasAxis::kNone;
-  return std::get<ConvProblem>(problem).bias != ConvBias::kNone;
+  return std::visit([](const auto& kind) { return kind.bias != decltype(kind.bias)::kNone; }, problem);
 }
 
 int64_t AlignmentOf(const Problem& problem, OperandRole role) {
@@ -215,9 +269,13 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role) {
                                                             &GemmProblem::align_c, &GemmProblem::align_d};
   static constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
                                                             &ConvProblem::align_z, &ConvProblem::align_y};
+  static constexpr int64_t GroupedGemmProblem::*kGrouped[kAligned] = {
+      &GroupedGemmProblem::align_a, &GroupedGemmProblem::align_b, &GroupedGemmProblem::align_c,
+      &GroupedGemmProblem::align_d};
   const auto index = static_cast<size_t>(role);
   if (index >= kAligned) return 0;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->*kGemm[index];
+  if (const auto* grouped = std::get_if<GroupedGemmProblem>(&problem)) return grouped->*kGrouped[index];
   return std::get<ConvProblem>(problem).*kConv[index];
 }
 
@@ -232,8 +290,10 @@ double ScaleBytes(const Problem& problem) {
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
   static constexpr std::string_view kNames[][kRoles] = {
-      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b"},
-      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w"}};
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "", ""},
+      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w", "", ""},
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "group_offsets",
+       "group_sizes"}};
   static_assert(std::size(kNames) == std::variant_size_v<Problem>);
   return kNames[problem.index()][static_cast<int>(role)];
 }

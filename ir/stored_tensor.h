@@ -17,9 +17,22 @@ namespace laneshift::ir {
 
 // The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM.
 // kTensorScaleA, B: the f32 factors of whole operands besides those of blocks (Scaling::kNv).
-enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD, kTensorScaleA, kTensorScaleB };
-inline constexpr size_t kRoles = 10;
-constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA; }
+enum class OperandRole : uint8_t {
+  kA,
+  kB,
+  kC,
+  kD,
+  kBias,
+  kScaleA,
+  kScaleB,
+  kScaleD,
+  kTensorScaleA,
+  kTensorScaleB,
+  kGroupOffsets,
+  kGroupSizes
+};
+inline constexpr size_t kRoles = 12;
+constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA && role <= OperandRole::kTensorScaleB; }
 
 // Runs of contiguous elements, in up to four outer dimensions. Distances are in elements.
 struct StoredTensor {
@@ -64,10 +77,12 @@ struct StoredTensor {
 // many as filters.
 int64_t OutputColumns(const GemmProblem& problem);
 int64_t OutputColumns(const ConvProblem& problem);
+int64_t OutputColumns(const GroupedGemmProblem& problem);
 
 // REQUIRES: the problem is complete. A bias that the problem does not have has no elements.
 StoredTensor Stored(const GemmProblem& problem, OperandRole role);
 StoredTensor Stored(const ConvProblem& problem, OperandRole role);
+StoredTensor Stored(const GroupedGemmProblem& problem, OperandRole role);
 StoredTensor Stored(const Problem& problem, OperandRole role);
 
 // An operand of the epilogue, in the order of EpilogueArguments.
@@ -81,7 +96,8 @@ struct EpilogueTensor {
 // REQUIRES: the problem is complete.
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
-// Whether a kernel accesses the operand: C if beta is not 0, the bias if there is one, scale factors as `scale` says.
+// Whether a kernel accesses the operand: C if beta is not 0, the bias if there is one, scale factors as `scale` says,
+// offsets or sizes of groups if there are groups.
 bool Uses(const Problem& problem, OperandRole role);
 
 // The alignment in bytes that the problem promises for the operand's base; 0: that of an element.

@@ -32,6 +32,8 @@ constexpr std::string_view kReductions = "reductions_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
+constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
+constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
@@ -52,7 +54,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
        {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,   kPixels,          kGather,
         kOffset,    kShift,       kShiftLowered, kFused,         kMasked,   kPingpong,        kPingpongLowered,
         kPack,      kReductions,  kLines,        kWords,         kResident, kResidentColumns, kResidentLowered,
-        kPanels,    kSharers}) {
+        kPanels,    kSharers,     kGrouped,      kMaskedGroups}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -247,6 +249,12 @@ constexpr Broken kBroken[] = {
     {11, kResident, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
     {12, kShared, "sharers=4\n", "sharers=2\n", "of 2 warps that share a copy of buffer out, 4 arrive together"},
     {4, kPingpong, "order order stages=1", "order order stages=2", "channel order is an order channel, but not one empty slot"},
+    {8, kGrouped, " rows=groups", "", "rows belong to groups if and only if work does"},
+    {8, kGrouped, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},
+    {8, kGrouped, "raster=8 source=groups", "raster=8 source=groups slices=2", "tiles of groups are not cut into slices"},
+    {9, kMaskedGroups, "  param group_rows\n", "", "param group_rows is not declared"},
+    {8, kMaskedGroups, "rows=groups", "rows=matrix", "rows belong to groups if and only if work does"},
+    {9, kGrouped, "  param group_offsets\n", "", "param group_offsets is not declared"},
     {8, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=2 pingpong_roles=2", "pingpong_index=2 of 2"},
     {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_roles=2", "2 roles have ping-pong index 0 of 2"},
     {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=1 pingpong_roles=3", "0 roles have ping-pong index 2 of 3"},

@@ -80,6 +80,8 @@ Arguments DeviceOperands::arguments() const {
                       .scale_d = pointer(OperandRole::kScaleD),
                       .tensor_scale_a = pointer(OperandRole::kTensorScaleA),
                       .tensor_scale_b = pointer(OperandRole::kTensorScaleB)};
+  roles.group_offsets = static_cast<const int32_t*>(pointer(OperandRole::kGroupOffsets));
+  roles.group_sizes = static_cast<const int32_t*>(pointer(OperandRole::kGroupSizes));
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     roles.epilogue[i] = reinterpret_cast<void*>(epilogue_[i].pointer());
   }

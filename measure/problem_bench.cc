@@ -6,6 +6,7 @@
 #include "emulator/driver/driver.h"
 #include "measure/operand_memory.h"
 #include "measure/reference/function_evaluator.h"
+#include "measure/reference/group_offsets.h"
 #include "measure/reference/reduced_problem.h"
 #include "runtime/engine_parts.h"
 
@@ -42,6 +43,7 @@ Result<std::unique_ptr<ProblemBench>> ProblemBench::Open(const Engine& engine, c
   if (parts.emulated) return bench;
   LS_TRY(CheckHostMemory(problem, HostCopies::kOnce));
   bench->host_ = HostOperands::Random(problem, options.seed);
+  LS_TRY(DivideRows(problem, options.group_sizes, options.seed, bench->host_));
   LS_ASSIGN(bench->operands_,
             DeviceOperands::Upload(parts.device.context(), bench->stream_, problem, bench->host_, kRedZoneBytes));
   LS_TRY(bench->stream_.Synchronize());  // the copies read host_

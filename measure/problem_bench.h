@@ -24,6 +24,7 @@ namespace laneshift::measure {
 struct BenchOptions {
   std::vector<std::string> library_directories;  // where NVRTC is looked for
   uint64_t seed = 12;                            // of the operands
+  std::string group_sizes{};                     // of a grouped GEMM: DivideRows
 };
 
 class ProblemBench {

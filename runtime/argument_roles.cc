@@ -29,17 +29,22 @@ constexpr const void* GemmArguments::*kOfRoles[] = {&GemmArguments::a,
                                                     &GemmArguments::scale_d,
                                                     &GemmArguments::tensor_scale_a,
                                                     &GemmArguments::tensor_scale_b};
-static_assert(std::size(kOfRoles) == ir::kRoles);
+constexpr auto kOffsets = static_cast<size_t>(ir::OperandRole::kGroupOffsets);
+constexpr auto kSizes = static_cast<size_t>(ir::OperandRole::kGroupSizes);
+static_assert(std::size(kOfRoles) == kOffsets && kOffsets + 1 == kSizes && kSizes + 1 == ir::kRoles);
+
+// The alternative of Arguments that a kind of problem takes.
+size_t ArgumentsIndex(const Problem& problem) { return std::holds_alternative<ConvProblem>(problem) ? 1 : 0; }
 
 }  // namespace
 
 Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments) {
-  if (problem.index() != arguments.index()) {
+  if (ArgumentsIndex(problem) != arguments.index()) {
     constexpr std::string_view kNames[] = {"GemmArguments", "ConvArguments"};
     static_assert(std::size(kNames) == std::variant_size_v<Arguments>);
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("the problem is a ", ProblemKind(problem), ", but the arguments are ",
-                               kNames[arguments.index()], "; pass ", kNames[problem.index()]));
+                               kNames[arguments.index()], "; pass ", kNames[ArgumentsIndex(problem)]));
   }
   if (const GemmArguments* gemm = std::get_if<GemmArguments>(&arguments)) return *gemm;
   const ConvArguments& conv = std::get<ConvArguments>(arguments);
@@ -55,7 +60,7 @@ Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments
 }
 
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
-  if (std::holds_alternative<GemmProblem>(problem)) return roles;
+  if (!std::holds_alternative<ConvProblem>(problem)) return roles;
   return ConvArguments{.x = roles.a,
                        .w = roles.b,
                        .z = roles.c,
@@ -97,6 +102,8 @@ PointerRules::PointerRules(const Problem& problem) {
 
 const void* PointerRules::AddressAt(const GemmArguments& roles, size_t index) {
   if (index >= ir::kRoles) return roles.epilogue[index - ir::kRoles];
+  if (index == kOffsets) return roles.group_offsets;
+  if (index == kSizes) return roles.group_sizes;
   return index == static_cast<size_t>(ir::OperandRole::kD) ? roles.d : roles.*kOfRoles[index];
 }
 

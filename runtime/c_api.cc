@@ -287,7 +287,9 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                       .tensor_scale_b = nullptr,
                                       .epilogue = epilogue,
                                       .epilogue_count = count,
-                                      .workspace = workspace};
+                                      .workspace = workspace,
+                                      .group_offsets = nullptr,
+                                      .group_sizes = nullptr};
   return laneshift_plan_execute_arguments(plan, stream, &arguments, error, error_bytes);
 }
 
@@ -307,19 +309,22 @@ laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CU
     }
     std::copy_n(known.epilogue, known.epilogue_count, operands.begin());
     if (!plan->of_conv) {
-      return plan->plan.Execute(stream,
-                                laneshift::GemmArguments{.a = known.a,
-                                                         .b = known.b,
-                                                         .c = known.c,
-                                                         .d = known.d,
-                                                         .bias = known.bias,
-                                                         .scale_a = known.scale_a,
-                                                         .scale_b = known.scale_b,
-                                                         .scale_d = known.scale_d,
-                                                         .tensor_scale_a = known.tensor_scale_a,
-                                                         .tensor_scale_b = known.tensor_scale_b,
-                                                         .epilogue = operands},
-                                known.workspace);
+      return plan->plan.Execute(
+          stream,
+          laneshift::GemmArguments{.a = known.a,
+                                   .b = known.b,
+                                   .c = known.c,
+                                   .d = known.d,
+                                   .bias = known.bias,
+                                   .scale_a = known.scale_a,
+                                   .scale_b = known.scale_b,
+                                   .scale_d = known.scale_d,
+                                   .tensor_scale_a = known.tensor_scale_a,
+                                   .tensor_scale_b = known.tensor_scale_b,
+                                   .epilogue = operands,
+                                   .group_offsets = static_cast<const int32_t*>(known.group_offsets),
+                                   .group_sizes = static_cast<const int32_t*>(known.group_sizes)},
+          known.workspace);
     }
     return plan->plan.Execute(stream,
                               laneshift::ConvArguments{.x = known.a,

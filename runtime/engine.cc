@@ -285,7 +285,8 @@ EngineOptions WithStore(EngineOptions options) {
   return options;
 }
 
-Problem WithAlignmentsOf(GemmProblem problem, const GemmArguments& given) {
+template <typename Product>
+Problem WithAlignmentsOf(Product problem, const GemmArguments& given) {
   problem.align_a = UsefulAlignment(given.a, problem.a);
   problem.align_b = UsefulAlignment(given.b, problem.b);
   problem.align_c = UsefulAlignment(given.c, problem.c);

@@ -49,6 +49,10 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
             Upload(stream, complete, ir::OperandRole::kTensorScaleA, from.tensor_scale_a));
   LS_ASSIGN(const device::DeviceBuffer tensor_scale_b,
             Upload(stream, complete, ir::OperandRole::kTensorScaleB, from.tensor_scale_b));
+  LS_ASSIGN(const device::DeviceBuffer group_offsets,
+            Upload(stream, complete, ir::OperandRole::kGroupOffsets, from.group_offsets));
+  LS_ASSIGN(const device::DeviceBuffer group_sizes,
+            Upload(stream, complete, ir::OperandRole::kGroupSizes, from.group_sizes));
   const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   GemmArguments roles = {.a = pointer(a),
                          .b = pointer(b),
@@ -60,6 +64,8 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
                          .scale_d = pointer(scale_d),
                          .tensor_scale_a = pointer(tensor_scale_a),
                          .tensor_scale_b = pointer(tensor_scale_b)};
+  roles.group_offsets = static_cast<const int32_t*>(pointer(group_offsets));
+  roles.group_sizes = static_cast<const int32_t*>(pointer(group_sizes));
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(complete);
   std::vector<device::DeviceBuffer> epilogue;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -96,6 +96,8 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
       {Binding::kBaseTensorScaleA, &GemmArguments::tensor_scale_a},
       {Binding::kBaseTensorScaleB, &GemmArguments::tensor_scale_b},
   };
+  if (binding == Binding::kGroupOffsets) return arguments.group_offsets;
+  if (binding == Binding::kGroupSizes) return arguments.group_sizes;
   for (const auto& [vector, pointer] : kVectors) {
     if (vector == binding) return arguments.*pointer;
   }

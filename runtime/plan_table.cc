@@ -31,6 +31,13 @@ void AddTo(Mixer& mixer, const GemmProblem& p) {
                  static_cast<int64_t>(p.numerics) << 40});
 }
 
+void AddTo(Mixer& mixer, const GroupedGemmProblem& p) {
+  mixer.Add({p.groups, p.m, p.n, p.k, p.lda ^ p.ldb << 20 ^ p.ldd << 40,
+             static_cast<int64_t>(p.a) | static_cast<int64_t>(p.d) << 8 | static_cast<int64_t>(p.b_major) << 16 |
+                 static_cast<int64_t>(p.bias) << 24 | static_cast<int64_t>(p.numerics) << 32 |
+                 static_cast<int64_t>(p.layout) << 40});
+}
+
 void AddTo(Mixer& mixer, const ConvProblem& p) {
   mixer.Add({p.n, p.c, p.k, p.groups, p.input[kDepth], p.input[kHeight], p.input[kWidth]});
   mixer.Add({p.filter[kHeight] ^ p.filter[kWidth] << 16 ^ p.filter[kDepth] << 32,

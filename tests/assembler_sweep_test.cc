@@ -94,17 +94,15 @@ const std::vector<const char*> kModes = {"",
                                          "reuse=lane_shift",
                                          "reuse=lane_shift shift=fused",
                                          "reuse=lane_shift border=mask"};
-INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep,
-                         testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}},
-                                         Sweep{"clusters.txt", 40, {""}}, Sweep{"pingpong.txt", 30, {""}},
-                                         Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
-                                         Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}},
-                                         Sweep{"registers.txt", 24, {""}}, Sweep{"ordered.txt", 82, {""}},
-                                         Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 36, {""}},
-                                         Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
-                         [](const auto& swept) {
-                           return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, AssemblerSweep,
+    testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}}, Sweep{"clusters.txt", 40, {""}},
+                    Sweep{"pingpong.txt", 30, {""}}, Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
+                    Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}}, Sweep{"registers.txt", 24, {""}},
+                    Sweep{"ordered.txt", 82, {""}}, Sweep{"operand_types.txt", 120, {""}},
+                    Sweep{"block_scaled.txt", 36, {""}}, Sweep{"grouped.txt", 80, {""}},
+                    Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
+    [](const auto& swept) { return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.')); });
 
 // The kernels that copy operands first: of either or both, in all layouts, for each size of elements.
 TEST(Pack, IsCleanForTheAssembler) {

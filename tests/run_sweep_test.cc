@@ -27,7 +27,8 @@ struct Sweep {
 constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},    {"eight_bit.txt", 65, 65},     {"clusters.txt", 20, 20},
                              {"pingpong.txt", 0, 30}, {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
                              {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 6, 16},
-                             {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 49, 0}};
+                             {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 49, 0},
+                             {"grouped.txt", 40, 40}};
 
 // Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
 // Returns how many there were.
@@ -42,6 +43,7 @@ int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string
     settings.check = true;
     settings.repeat = 1;
     settings.constraint = c.constraint;
+    settings.group_sizes = c.group_sizes;
     const auto outcome = tools::RunProblem(*engine, c.problem, settings);
     EXPECT_TRUE(outcome.has_value()) << c.Name() << ", " << variation << ": " << outcome.error().message;
     if (!outcome) continue;

@@ -21,7 +21,7 @@ void AddLine(const std::string& file, const std::string& line, int number, std::
   ASSERT_TRUE(part(2).empty() || target::FindTarget(part(2)).has_value()) << place;
   for (const target::Target& target : target::Targets()) {
     if (!part(2).empty() && part(2) != target.name) continue;
-    cases.push_back({file, line, number, *problem, *constraint, &target});
+    cases.push_back({file, line, number, *problem, *constraint, &target, std::string(part(3))});
   }
 }
 

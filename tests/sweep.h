@@ -17,6 +17,7 @@ struct Case {
   Problem problem;
   ScheduleConstraint constraint;
   const target::Target* target = nullptr;
+  std::string group_sizes{};  // of a grouped GEMM: `run --group-sizes`
 
   // Of the emulated device that the case is run on; 0: as many as the chip has. A line that states a schedule is run
   // on few, so that a small problem has several tiles for each of them.

@@ -230,6 +230,14 @@ std::vector<std::string> DeviceOptions::Words() const {
   return words;
 }
 
+void AddGroupSizes(CLI::App& app, std::string& sizes) {
+  app.add_option(
+         "--group-sizes", sizes,
+         "rows of each group of a grouped_gemm: uniform, random:SEED (default), zipf:SEED, a list such as 3,0,5, "
+         "or a file of numbers")
+      ->type_name("SIZES");
+}
+
 void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file) {
   app.add_option("problem", words, "one problem as bare words, or several as quoted arguments")->type_name("WORD");
   app.add_option("--file", file, "a file with one problem per line; '#' begins a comment")->type_name("FILE");

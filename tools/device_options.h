@@ -57,6 +57,8 @@ void AddTarget(CLI::App& app, std::string& target);
 EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::string>& include);
 
 // The words and --file that CollectProblems takes, of verbs that take many problems.
+// How the rows of a grouped GEMM are divided.
+void AddGroupSizes(CLI::App& app, std::string& sizes);
 void AddProblems(CLI::App& app, std::vector<std::string>& words, std::string& file);
 
 // Words, and files with one problem per line. A word with blanks inside is a whole problem; otherwise a word without

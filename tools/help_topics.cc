@@ -37,6 +37,21 @@ Examples:
 A is m x k and B is k x n. Sizes, pitches (ld) and strides are in elements. See also: laneshift help epilogue, numerics, types, schedule.)");
 }
 
+HelpPage GroupedGemmPage() {
+  return KeysOf(
+      "grouped_gemm",
+      "A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts: D[i,j] = alpha * "
+      "sum + beta * C[i,j] + bias for the rows of each group. Only the device knows how many rows a group has: "
+      "groups + 1 offsets in its memory.",
+      R"(
+Examples:
+  laneshift run grouped_gemm groups=8 m=512 n=256 k=128 --device emulator --check
+  laneshift run grouped_gemm groups=64 m=8192 n=4096 k=7168 epilogue=bias_n+swiglu --group-sizes zipf:1
+  laneshift run grouped_gemm groups=3 m=300 n=256 k=128 a=e4m3 scale=tensor --group-sizes 100,0,150
+
+A is m x k with the rows of all groups, B is groups x n x k. docs/grouped-gemm.md explains it. See also: laneshift help gemm, epilogue, schedule.)");
+}
+
 HelpPage ConvPage() {
   return KeysOf(
       "conv",
@@ -186,6 +201,7 @@ const std::vector<HelpTopic>& HelpTopics() {
   static const std::vector<HelpTopic> topics = {
       {"gemm", "the keys of a matrix product", GemmPage},
       {"conv", "the keys of a convolution", ConvPage},
+      {"grouped_gemm", "the keys of a grouped matrix product", GroupedGemmPage},
       {"schedule", "the keys of a schedule", SchedulePage},
       {"epilogue", "the steps from the accumulator to the result", EpiloguePage},
       {"numerics", "what numerics= asks for", NumericsPage},

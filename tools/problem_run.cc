@@ -15,6 +15,7 @@
 #include "measure/reference/comparison.h"
 #include "measure/reference/device_reference.h"
 #include "measure/reference/function_evaluator.h"
+#include "measure/reference/group_offsets.h"
 #include "runtime/engine_parts.h"
 #include "tools/npy.h"
 #include "tools/table.h"
@@ -47,11 +48,12 @@ Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::
     return ReadNpy(path, shape, name);
   }
   if (path.empty()) return HostTensor{};
-  const std::string_view remedy = role == OperandRole::kC              ? "a beta, such as beta=1"
-                                  : role >= OperandRole::kTensorScaleA ? "scale=nv"
-                                  : ir::IsScale(role)                  ? "scale factors, such as scale=tensor"
-                                  : problem.index() == 0               ? "a bias, such as bias=n"
-                                                                       : "a bias, such as bias=k";
+  const bool of_tensors = role == OperandRole::kTensorScaleA || role == OperandRole::kTensorScaleB;
+  const std::string_view remedy = role == OperandRole::kC                        ? "a beta, such as beta=1"
+                                  : of_tensors                                   ? "scale=nv"
+                                  : ir::IsScale(role)                            ? "scale factors, such as scale=tensor"
+                                  : std::holds_alternative<ConvProblem>(problem) ? "a bias, such as bias=k"
+                                                                                 : "a bias, such as bias=n";
   return MakeError(ErrorCode::kInvalidArgument,
                    Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
 }
@@ -69,6 +71,7 @@ Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& 
             Operand(problem, OperandRole::kTensorScaleA, settings.tensor_scale_a, settings.seed));
   LS_ASSIGN(operands.tensor_scale_b,
             Operand(problem, OperandRole::kTensorScaleB, settings.tensor_scale_b, settings.seed));
+  LS_TRY(measure::DivideRows(problem, settings.group_sizes, settings.seed, operands));
   operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
 }
@@ -137,8 +140,8 @@ class ProblemRun {
   }
 
   bool NeedsDownload() {
-    // The results of rint and users' functions are compared on the host.
-    if (settings_.check && !parts_.emulated && !measure::NeedsRanges(problem_)) {
+    // The results of rint and users' functions are compared on the host, and those of groups.
+    if (settings_.check && !parts_.emulated && !measure::NeedsHost(problem_)) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {
         nvrtc_ = std::move(*nvrtc);

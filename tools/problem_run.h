@@ -28,7 +28,8 @@ struct RunSettings {
   ScheduleConstraint constraint;
   // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
   std::string a, b, c, bias, scale_a, scale_b, scale_d, tensor_scale_a, tensor_scale_b, out;
-  bool keep_output = false;  // RunOutcome::output
+  std::string group_sizes{};  // of a grouped GEMM: measure::DivideRows
+  bool keep_output = false;   // RunOutcome::output
   std::vector<std::string> library_directories;
 };
 

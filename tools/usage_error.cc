@@ -20,6 +20,7 @@ using ir::CureOf;
 constexpr Alias kVerbAliases[] = {
     {"matmul mm bmm linear dot hgemm sgemm", "write: laneshift run gemm m=512 n=512 k=512"},
     {"conv1d conv2d conv3d convolution", "write: laneshift run conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
+    {"moe grouped group-gemm gmm ragged-dot", "write: laneshift run grouped_gemm groups=8 m=1024 n=512 k=512"},
     {"benchmark time profile perf measure", "did you mean 'bench'?"},
     {"autotune search optimize optimise", "did you mean 'tune'?"},
     {"build codegen ptx emit generate dump asm", "did you mean 'compile'?"},
@@ -41,6 +42,7 @@ constexpr Alias kOptionAliases[] = {
     {"shape size problem-size mnk", "sizes are keys of the problem: gemm m=512 n=512 k=512"},
     {"m n k", "sizes are keys of the problem: m=512 n=512 k=512"},
     {"batch batch-size bs", "it is a key of the problem: batch=4 (of a convolution n=4)"},
+    {"sizes-per-group group-offsets offsets experts", "--group-sizes of a grouped_gemm: 3,0,5, or uniform"},
     {"alpha", "it is a key of the problem: alpha=0.5"},
     {"beta", "it is a key of the problem: beta=1"},
     {"epilogue activation", "it is a key of the problem: epilogue=bias_n+relu"},

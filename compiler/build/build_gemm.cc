@@ -39,7 +39,8 @@ MatrixOperand OperandOf(const Contraction& contraction, const Schedule& schedule
                    .outer = extent(outer_axis),
                    .inner = inner,
                    .swizzle = ir::WidestSwizzle(static_cast<int>(source.BytesOf(inner)))},
-          .transposed = transposed};
+          .transposed = transposed,
+          .shared = source.shared};
 }
 
 class MatrixOutput final : public OutputTensor {
@@ -48,9 +49,15 @@ class MatrixOutput final : public OutputTensor {
   explicit MatrixOutput(const Contraction& contraction) : contraction_(contraction) {}
 
   void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
-    params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
+    params.push_back({ir::PitchOf(operand), {}});
+    if (!contraction_.grouped) params.push_back({ir::StrideOf(operand), {}});
   }
   void AddSizes(std::vector<ir::Param>& params) const override {
+    if (contraction_.group_rows > 0) {
+      params.insert(params.end(), {{Binding::kGroupSizes, {}}, {Binding::kGroupRows, {}}});
+    } else if (contraction_.grouped) {
+      params.push_back({Binding::kGroupOffsets, {}});
+    }
     for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
   }
   int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
@@ -65,6 +72,11 @@ class MatrixOutput final : public OutputTensor {
  private:
   const Contraction& contraction_;
 };
+
+ir::WorkSource SourceOfWork(const Contraction& contraction) {
+  if (!contraction.grouped) return ir::WorkSource::kStatic;
+  return contraction.group_rows > 0 ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
+}
 
 // In the slots of the ring after A and B; in Tensor Memory two sets, so that one is filled while the other is used.
 void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, KernelParts& parts) {
@@ -98,10 +110,12 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const MatrixOperand a = OperandOf(contraction, schedule, Operand::kA, target);
   const MatrixOperand b = OperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
-  KernelParts parts{.name = "gemm",
+  const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
+  KernelParts parts{.name = contraction.grouped ? "grouped_gemm" : "gemm",
                     .operand_type = contraction.a.type(),
                     .saturates = contraction.sum == SumPrecision::kSaturate,
-                    .terms = TermsOf(contraction, ir::RowMap::kMatrix, target),
+                    .source = SourceOfWork(contraction),
+                    .terms = TermsOf(contraction, rows, target),
                     .k = {.tile_k = schedule.tile_k}};
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(4);

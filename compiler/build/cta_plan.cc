@@ -89,7 +89,7 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   if (schedule.d_store == StorePath::kDirect) {
     if (needs.single_accesses) registers += elements;  // whether each lies inside D
     // Columns that are rows of D are an address each, of a pixel also what its coordinates follow from.
-    if (plan.rows_along_n) registers += (terms.rows == ir::RowMap::kMatrix ? 2 : 4) * along;
+    if (plan.rows_along_n) registers += (terms.rows == ir::RowMap::kPixels ? 4 : 2) * along;
   }
   if (terms.bias != BiasAxis::kNone) registers += terms.bias == BiasAxis::kM ? row_vector : column_vector;
   for (const EpilogueStep& step : terms.steps) {

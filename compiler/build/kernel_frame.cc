@@ -166,6 +166,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
           .slices = schedule.split_k,
           .pingpong_roles = plan.consumers,
           .clc = channels.clc,
+          .source = channels.clc >= 0 ? ir::WorkSource::kLaunchControl : parts.source,
           .blocks = [&k = parts.k](Builder& b) { return k.Blocks(b); }};
 }
 

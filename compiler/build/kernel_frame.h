@@ -21,8 +21,9 @@ namespace laneshift::compiler {
 
 struct KernelParts {
   std::string name;
-  DataType operand_type{};  // of A
-  bool saturates = false;   // ir::Program
+  DataType operand_type{};                          // of A
+  bool saturates = false;                           // ir::Program
+  ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups
   EpilogueTerms terms{};
   int live_rows = 0;  // ir::Program
   KLoop k{};

@@ -14,6 +14,7 @@ struct MatrixOperand {
   ir::Operand operand{};
   ir::SharedLayout tile{};  // that one CTA holds
   bool transposed = false;  // by the threads that copy it, on its way
+  bool shared = false;      // one matrix for the whole batch
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
 };

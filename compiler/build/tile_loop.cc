@@ -18,17 +18,17 @@ void ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& writ
 void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<void(const Tile&)>& write) const {
   const ValueId rows_of_tile = b.Constant(tile_m);
   const ValueId columns_of_tile = b.Constant(tile_n);
-  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kM), rows_of_tile});
+  // Only the device knows the rows of a group.
+  const ValueId rows = ir::HasGroups(source) ? rows_of_tile : b.CeilDiv({b.ParamValue(Binding::kM), rows_of_tile});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), columns_of_tile});
-  const bool dynamic = clc >= 0;
+  const bool dynamic = source == ir::WorkSource::kLaunchControl;
   std::vector<ValueId> counts = {rows, columns, b.ParamValue(Binding::kBatch)};
   if (SplitsK()) counts.push_back(blocks(b));
-  const ValueId first =
-      b.Work(std::move(counts), {.raster = raster,
-                                 .source = dynamic ? ir::WorkSource::kLaunchControl : ir::WorkSource::kStatic,
-                                 .slices = slices,
-                                 .pingpong_index = std::max(pingpong_index, 0),
-                                 .pingpong_roles = pingpong_index < 0 ? 1 : pingpong_roles});
+  const ValueId first = b.Work(std::move(counts), {.raster = raster,
+                                                   .source = source,
+                                                   .slices = slices,
+                                                   .pingpong_index = std::max(pingpong_index, 0),
+                                                   .pingpong_roles = pingpong_index < 0 ? 1 : pingpong_roles});
   b.InBody([&] {
     write({first, rows_of_tile, columns_of_tile});
     if (!dynamic) return;
@@ -52,6 +52,7 @@ Corner TileLoop::SliceOf(const Tile& tile) const {
 Corner TileLoop::CornerOf(Builder& b, const Tile& tile) const {
   Corner corner = SliceOf(tile);
   corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
+  if (ir::HasGroups(source)) corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.row});
   corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
   return corner;
 }

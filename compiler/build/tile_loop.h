@@ -34,7 +34,8 @@ struct TileLoop {
   int raster = 1;
   int slices = 1;          // of K, at most
   int pingpong_roles = 1;  // roles that alternate in a ping-pong
-  int clc = -1;            // channel, or -1 for a fixed order of tiles
+  int clc = -1;            // channel, where units come from launch control
+  ir::WorkSource source = ir::WorkSource::kStatic;
   // Iterations of the loop over K of one tile.
   std::function<ir::ValueId(ir::Builder&)> blocks{};
 

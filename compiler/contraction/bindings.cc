@@ -75,7 +75,7 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
                           const ir::Param& param) {
   switch (source.kind) {
     case SourceKind::kMatrix:
-      return TiledTensor(source, source.run, source.MatrixRows(), contraction.batch, param);
+      return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
     case SourceKind::kPixels:
       return PixelTensor(source, operand == Operand::kD ? BoxOfY() : BoxOfX(contraction.geometry),
                          contraction.geometry.planes, param);
@@ -135,6 +135,8 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.pad[DimensionOf(binding)]);
     case BindingFamily::kDilation:
       return Number(geometry.dilation[DimensionOf(binding)]);
+    case BindingFamily::kGroupRows:
+      return Number(c.group_rows);
     case BindingFamily::kAlpha:
       return c.alpha;
     case BindingFamily::kBeta:
@@ -154,6 +156,8 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kBasePartialRows:
     case BindingFamily::kLengthPartialRows:
     case BindingFamily::kCountPartialRows:
+    case BindingFamily::kGroupOffsets:
+    case BindingFamily::kGroupSizes:
       break;
   }
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");

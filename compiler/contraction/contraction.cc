@@ -9,6 +9,7 @@ namespace {
 using ir::Operand;
 
 BiasAxis BiasOf(const GemmProblem& problem) { return problem.bias; }
+BiasAxis BiasOf(const GroupedGemmProblem& problem) { return problem.bias; }
 BiasAxis BiasOf(const ConvProblem& problem) { return problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone; }
 
 void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contraction) {
@@ -18,6 +19,17 @@ void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contra
   contraction.run = problem.k;
   contraction.batch = problem.batch;
   contraction.batch_name = "batch";
+}
+
+void AddExtents(const GroupedGemmProblem& problem, const Schedule&, Contraction& contraction) {
+  contraction.d_rows = "D";
+  contraction.m = problem.Rows();
+  contraction.n = problem.n;
+  contraction.run = problem.k;
+  contraction.batch = problem.groups;
+  contraction.batch_name = "groups";
+  contraction.grouped = true;
+  if (problem.layout == GroupLayout::kMasked) contraction.group_rows = problem.m;
 }
 
 void AddExtents(const ConvProblem& problem, const Schedule& schedule, Contraction& contraction) {

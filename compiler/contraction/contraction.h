@@ -25,8 +25,11 @@ struct Contraction {
   int64_t columns = 0;  // of D: half of n where the epilogue is a gated linear unit
   // K is `runs` runs of `run` elements, each read in whole blocks: one run of a matrix, the channels of each tap.
   int64_t run = 0, runs = 1;
-  int64_t batch = 1;              // matrices, or groups of channels
+  int64_t batch = 1;              // matrices, groups of channels, or groups of rows
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"
+
+  bool grouped = false;    // the batch is groups of rows of one A, C and D, whose sizes only the device knows
+  int64_t group_rows = 0;  // of each of these, as far as there is room; 0: they follow one another
 
   ConvGeometry geometry{};  // of pixels and filters
 

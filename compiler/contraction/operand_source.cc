@@ -29,6 +29,12 @@ constexpr SourceAxes AxesOf(const GemmProblem& problem, Operand operand) {
   return {Axis::kM, Axis::kN};
 }
 
+constexpr SourceAxes AxesOf(const GroupedGemmProblem& problem, Operand operand) {
+  if (operand == Operand::kA) return {Axis::kM, Axis::kK};
+  if (operand != Operand::kB) return {Axis::kM, Axis::kN};
+  return problem.b_major == Major::kK ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kK, Axis::kN};
+}
+
 // In a forward convolution channels are contiguous: they are K of x and w, and N of y and z.
 constexpr SourceAxes AxesOf(const ConvProblem&, Operand operand) {
   if (operand == Operand::kA) return {Axis::kM, Axis::kK};
@@ -36,15 +42,21 @@ constexpr SourceAxes AxesOf(const ConvProblem&, Operand operand) {
 }
 
 constexpr SourceKind KindOf(const GemmProblem&, Operand) { return SourceKind::kMatrix; }
+constexpr SourceKind KindOf(const GroupedGemmProblem&, Operand) { return SourceKind::kMatrix; }
 constexpr SourceKind KindOf(const ConvProblem&, Operand operand) {
   return operand == Operand::kB ? SourceKind::kFilter : SourceKind::kPixels;
 }
 
 // Groups divide the channels of a pixel; a filter has only the channels of its group.
 int64_t RunOf(const GemmProblem&, const StoredTensor& memory, Operand) { return memory.Inner(); }
+int64_t RunOf(const GroupedGemmProblem&, const StoredTensor& memory, Operand) { return memory.Inner(); }
 int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand operand) {
   return operand == Operand::kB ? memory.Inner() : memory.Inner() / problem.groups;
 }
+
+constexpr bool IsShared(const GemmProblem&, Operand) { return false; }
+constexpr bool IsShared(const ConvProblem&, Operand) { return false; }
+constexpr bool IsShared(const GroupedGemmProblem&, Operand operand) { return operand != Operand::kB; }
 
 constexpr ir::OperandRole RoleOf(Operand operand) { return static_cast<ir::OperandRole>(operand); }
 static_assert(RoleOf(Operand::kA) == ir::OperandRole::kA && RoleOf(Operand::kB) == ir::OperandRole::kB &&
@@ -78,7 +90,8 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .outer_axis = axes.outer,
                              .inner_axis = axes.inner,
                              .run = RunOf(kind, memory, operand),
-                             .align = ir::AlignmentOf(problem, role)};
+                             .align = ir::AlignmentOf(problem, role),
+                             .shared = IsShared(kind, operand)};
       },
       problem);
 }

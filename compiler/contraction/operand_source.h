@@ -29,13 +29,15 @@ struct OperandSource {
   ir::Axis outer_axis = ir::Axis::kM, inner_axis = ir::Axis::kK;  // of the rows, and of the elements of a row
   // Elements of a row that belong to one matrix of the batch: all of a matrix, the channels of one group of an image.
   int64_t run = 0;
-  int64_t align = 0;  // bytes, of the base: what the caller promises
+  int64_t align = 0;    // bytes, of the base: what the caller promises
+  bool shared = false;  // one matrix for the whole batch: A, C and D of groups of rows
 
   DataType type() const { return memory.type; }
   // REQUIRES: elements are whole bytes.
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }
   int64_t BytesOf(int64_t elements) const { return ir::BytesOf(memory.type, elements); }
-  // Rows of one matrix, which is `Pitch()` apart; REQUIRES: kMatrix.
+  // Matrices, and rows of one, `Pitch()` apart; REQUIRES: kMatrix.
+  int64_t Matrices() const { return memory.extents[ir::StoredTensor::kImage]; }
   int64_t MatrixRows() const { return memory.extents[ir::StoredTensor::kPixel]; }
   // From a row of the contraction to the next one where both are in one matrix or row of pixels.
   int64_t Pitch() const { return memory.pitches[RowDimension()]; }

@@ -40,13 +40,16 @@ ElementIndex::ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layo
   first_column = b.CreateAdd(column, lane_column);
 }
 
+Value* EndOfRows(const RoleContext& cx) { return cx.group_end != nullptr ? cx.group_end : cx.Param(Binding::kM); }
+
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const auto scaled = [&](Value* index, Binding distance) {
     return b.CreateMul(b.CreateZExt(index, e.I64()), cx.Param(distance));
   };
-  Value* inside = b.CreateICmpULT(row, cx.Param(Binding::kM));
+  Value* inside = b.CreateICmpULT(row, EndOfRows(cx));
+  if (rows == ir::RowMap::kGroups) return {inside, scaled(row, ir::PitchOf(operand))};
   if (rows == ir::RowMap::kMatrix) {
     return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
   }

@@ -36,6 +36,9 @@ class ElementIndex {
   Value* first_column;
 };
 
+// The row of D before which those of a tile are inside: that of its group, where rows belong to groups.
+Value* EndOfRows(const RoleContext& cx);
+
 // A row of C or D: whether it is inside, and the element offset of its first column.
 struct RowPlace {
   Value* inside;

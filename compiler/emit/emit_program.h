@@ -32,6 +32,7 @@ struct RoleContext {
   int registers = 0;             // of a thread, as the role asks for; 0: as launched
   int blocks = 1;                // of its accumulator
   Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
+  Value* group_end = nullptr;    // the row at which the current unit's group ends, where rows belong to groups
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }
   Value* Shared(int offset) const { return e.Offset(shared, e.C32(offset)); }

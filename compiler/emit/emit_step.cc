@@ -17,10 +17,10 @@ Value* CombineWith(Emitter& e, ir::Combine how, Value* value, Value* other) {
   return how == ir::Combine::kAdd ? e.ir().CreateFAdd(value, other) : e.ir().CreateFMul(value, other);
 }
 
-// Part of a vector along columns that belongs to the group of output channels, which has `columns` of them; the
-// matrices of a batch share it.
+// Part of a vector along columns that belongs to the group of output channels or of rows, each with `columns` of them;
+// the matrices of a batch share it.
 Value* PartOfGroup(const RoleContext& cx, ir::RowMap rows, Value* batch, Value* columns) {
-  return rows == ir::RowMap::kPixels ? cx.e.ir().CreateMul(batch, columns) : cx.e.C32(0);
+  return rows != ir::RowMap::kMatrix ? cx.e.ir().CreateMul(batch, columns) : cx.e.C32(0);
 }
 
 // Columns of B, before the gated linear unit, or those after it.
@@ -62,8 +62,8 @@ class VectorLoads {
     auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
     if (!fresh) return at->second;
     auto& b = cx_.e.ir();
-    Value* inside = by_column ? b.CreateICmpULT(index_.Column(j), columns_)
-                              : b.CreateICmpULT(index_.Row(j), cx_.Param(Binding::kM));
+    Value* inside =
+        by_column ? b.CreateICmpULT(index_.Column(j), columns_) : b.CreateICmpULT(index_.Row(j), EndOfRows(cx_));
     if (!by_row && !by_column) inside = b.CreateAnd(inside, b.CreateICmpULT(index_.Column(j), columns_));
     // One address, or one in each half, from which all offsets are constants that fit into the instruction.
     const int half = attrs_.halves ? constant % 2 : 0, distance = attrs_.halves ? constant / 2 : constant;

@@ -33,18 +33,21 @@ void RoleEmitter::Work(const Op& op) {
       values_[op.result + 6] = unit.slice;
       values_[op.result + 7] = unit.slices;
     }
+    if (unit.group != nullptr) values_[op.result + ir::kWorkTileArguments] = unit.first_row;
+    cx_.group_end = unit.end_row;
     EmitUnit(op, work, unit);
   });
   work_ = nullptr;
+  cx_.group_end = nullptr;
 }
 
 // The position of a tile takes several divisions. They come where it is first needed: products do not wait for them.
 void RoleEmitter::EmitUnit(const Op& op, const WorkLoop& work, const WorkLoop::Unit& unit) {
   bool placed = false;
   for (const Op& inner : op.body) {
-    if (!placed && Names(inner, op.result, 3)) {
+    if (!placed && Names(inner, op.result, ir::kWorkTileArguments)) {
       placed = true;
-      const WorkLoop::Place place = work.At(unit.tile);
+      const WorkLoop::Place place = work.At(unit);
       values_[op.result] = place.row;
       values_[op.result + 1] = place.column;
       values_[op.result + 2] = place.batch;

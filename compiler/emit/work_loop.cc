@@ -12,29 +12,33 @@ Value* WorkLoop::OfCluster(const RoleContext& cx, Value* ctas) {
 }
 
 WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Counts& counts)
-    : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), blocks_(counts.blocks) {
+    : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), batches_(counts.batches), blocks_(counts.blocks) {
   const auto by = [&](Value* count, int extent) {
     return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
   };
-  rows_ = by(counts.rows, cx.program.cluster_m);
+  const bool groups = ir::HasGroups(attrs.source);
+  rows_ = groups ? b_.CreateMul(counts.rows, e_.C32(cx.program.cluster_m)) : by(counts.rows, cx.program.cluster_m);
   columns_ = by(counts.columns, cx.program.cluster_n);
   total_ = b_.CreateMul(b_.CreateMul(rows_, columns_), counts.batches);
   own_ = OfCluster(cx, e_.CtaIndex());
   clusters_ = OfCluster(cx, e_.CtaCount());
 }
 
-WorkLoop::Place WorkLoop::At(Value* tile) const {
+WorkLoop::Place WorkLoop::At(const Unit& unit) const {
   const auto of_cta = [&](Value* index, int extent, ir::Axis axis) {
     if (extent == 1) return index;
     return b_.CreateAdd(b_.CreateMul(index, e_.C32(extent)), cx_.cluster->Index(axis));
   };
-  Value* per_batch = b_.CreateMul(rows_, columns_);
+  const bool groups = unit.group != nullptr;
+  Value* rows = groups ? unit.tile_rows : rows_;
+  Value* per_batch = groups ? nullptr : b_.CreateMul(rows_, columns_);
   Value* band_rows = e_.C32(std::max(1, attrs_.raster / cx_.program.cluster_m));
   Value* per_band = b_.CreateMul(band_rows, columns_);
-  const Quotient batch = Divide(tile, per_batch, b_.CreateICmpULT(tile, per_batch), e_.C32(0));
+  const Quotient batch = groups ? Quotient{unit.group, b_.CreateSub(unit.tile, unit.first_tile)}
+                                : Divide(unit.tile, per_batch, b_.CreateICmpULT(unit.tile, per_batch), e_.C32(0));
   const Quotient band = Divide(batch.rest, per_band, b_.CreateICmpULT(batch.rest, per_band), e_.C32(0));
   Value* first_row = b_.CreateMul(band.quotient, band_rows);
-  Value* height = b_.CreateSub(rows_, first_row);
+  Value* height = b_.CreateSub(rows, first_row);
   Value* whole = b_.CreateICmpUGE(height, band_rows);
   height = b_.CreateSelect(whole, band_rows, height);
   const Quotient column = Divide(band.rest, height, whole, b_.CreateUDiv(band.rest, band_rows));
@@ -59,10 +63,14 @@ void WorkLoop::ForEach(const std::function<void(const Unit&)>& body) {
     source.advance(unit);
   };
   if (source.count != nullptr) return e_.For(e_.C32(0), source.count, 1, iterate);
-  e_.DoWhile([&] {
-    iterate(nullptr);
-    return source.more();
-  });
+  const auto loop = [&] {
+    e_.DoWhile([&] {
+      iterate(nullptr);
+      return source.more();
+    });
+  };
+  if (source.any == nullptr) return loop();
+  e_.If(source.any, loop);
 }
 
 WorkLoop::Source WorkLoop::SourceOfUnits() {
@@ -71,6 +79,9 @@ WorkLoop::Source WorkLoop::SourceOfUnits() {
       return blocks_ == nullptr ? WholeTiles() : Slices();
     case ir::WorkSource::kLaunchControl:
       return StolenTiles();
+    case ir::WorkSource::kGroups:
+    case ir::WorkSource::kMaskedGroups:
+      return TilesOfGroups();
   }
   __builtin_unreachable();
 }
@@ -135,6 +146,88 @@ WorkLoop::Source WorkLoop::StolenTiles() {
   another_ = e_.NewVariable(e_.I32(), e_.C32(0));
   return {.unit = [this](Value*) { return Unit{.tile = e_.Load(stolen_tile_)}; },
           .more = [this] { return b_.CreateICmpNE(e_.Load(another_), e_.C32(0)); }};
+}
+
+Value* WorkLoop::LoadOfGroup(ir::Binding base, Value* index) const {
+  Value* address = b_.CreateAdd(cx_.Param(base), b_.CreateShl(b_.CreateZExt(index, e_.I64()), 2));
+  return e_.LoadGlobal(address, 1, e_.True())[0];
+}
+
+// Offsets count as no smaller than the one before, and at most as the rows of D, whatever is in memory.
+void WorkLoop::LoadOffset(Value* index, const Variable& offset) const {
+  Value* stored = LoadOfGroup(ir::Binding::kGroupOffsets, index);
+  stored = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, stored, e_.Load(offset));
+  e_.Store(offset, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, stored, cx_.Param(ir::Binding::kM)));
+}
+
+// The first row of a group and its end, where the cursor has those of the one before.
+void WorkLoop::FindRows(Value* group, const GroupCursor& at) const {
+  if (attrs_.source == ir::WorkSource::kGroups) {
+    e_.Store(at.first_row, e_.Load(at.end_row));
+    return LoadOffset(b_.CreateAdd(group, e_.C32(1)), at.end_row);
+  }
+  Value* most = cx_.Param(ir::Binding::kGroupRows);
+  Value* rows = LoadOfGroup(ir::Binding::kGroupSizes, group);
+  rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rows, e_.C32(0));
+  rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rows, most);
+  Value* first = b_.CreateMul(group, most);
+  e_.Store(at.first_row, first);
+  e_.Store(at.end_row, b_.CreateAdd(first, rows));
+}
+
+// Groups are found in their order, each role by itself. REQUIRES: the tile is not before the group's.
+void WorkLoop::FindGroup(const GroupCursor& at) const {
+  const auto beyond = [&] {
+    return b_.CreateAnd(b_.CreateICmpUGE(e_.Load(at.tile), e_.Load(at.end_tile)),
+                        b_.CreateICmpULT(e_.Load(at.group), batches_));
+  };
+  e_.If(beyond(), [&] {
+    e_.DoWhile([&] {
+      e_.Store(at.first_tile, e_.Load(at.end_tile));
+      Value* group = e_.Load(at.group);
+      e_.Store(at.group, b_.CreateAdd(group, e_.C32(1)));
+      FindRows(group, at);
+      Value* rows = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
+      Value* tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
+      e_.Store(at.end_tile, b_.CreateAdd(e_.Load(at.first_tile), b_.CreateMul(tile_rows, columns_)));
+      return beyond();
+    });
+  });
+}
+
+// Every Nth tile as in WholeTiles, but how many there are shows only at the end of the last group. `group` counts the
+// groups whose end is known.
+WorkLoop::Source WorkLoop::TilesOfGroups() {
+  const auto advance_of = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
+  const auto zero = [&] { return e_.NewVariable(e_.I32(), e_.C32(0)); };
+  const GroupCursor at{.tile = e_.NewVariable(e_.I32(), b_.CreateAdd(own_, advance_of(attrs_.pingpong_index))),
+                       .group = zero(),
+                       .first_row = zero(),
+                       .end_row = zero(),
+                       .first_tile = zero(),
+                       .end_tile = zero()};
+  Value* step = advance_of(attrs_.pingpong_roles);
+  if (attrs_.source == ir::WorkSource::kGroups) LoadOffset(e_.C32(0), at.end_row);
+  FindGroup(at);
+  const auto more = [this, at] { return b_.CreateICmpULT(e_.Load(at.tile), e_.Load(at.end_tile)); };
+  return {.any = more(),
+          .unit =
+              [this, at](Value*) {
+                Unit unit{.tile = e_.Load(at.tile)};
+                unit.group = b_.CreateSub(e_.Load(at.group), e_.C32(1));
+                unit.first_row = e_.Load(at.first_row);
+                unit.end_row = e_.Load(at.end_row);
+                unit.first_tile = e_.Load(at.first_tile);
+                Value* rows = b_.CreateSub(unit.end_row, unit.first_row);
+                unit.tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
+                return unit;
+              },
+          .advance =
+              [this, at, step](const Unit& unit) {
+                e_.Store(at.tile, b_.CreateAdd(unit.tile, step));
+                FindGroup(at);
+              },
+          .more = more};
 }
 
 void WorkLoop::Steal(const Emitter::ClcResponse& response) {

@@ -26,6 +26,9 @@ class WorkLoop {
     Value *k_begin = nullptr, *k_end = nullptr;
     Value* number = nullptr;
     Value *slice = nullptr, *slices = nullptr;
+    // Where rows belong to groups: the group and its number of tile rows of clusters, its rows, and its first tile.
+    Value *group = nullptr, *tile_rows = nullptr;
+    Value *first_row = nullptr, *end_row = nullptr, *first_tile = nullptr;
   };
   // The position of a tile of this CTA, counted in tiles.
   struct Place {
@@ -38,8 +41,8 @@ class WorkLoop {
   static Value* OfCluster(const RoleContext& cx, Value* ctas);
 
   void ForEach(const std::function<void(const Unit&)>& body);
-  // This CTA's part of the cluster's `tile`-th.
-  Place At(Value* tile) const;
+  // This CTA's part of the cluster's tile.
+  Place At(const Unit& unit) const;
   // Within the body, where units come from cluster launch control: the next one is that of the stolen cluster,
   // if there is one.
   void Steal(const Emitter::ClcResponse& response);
@@ -51,6 +54,7 @@ class WorkLoop {
   // Where units come from: which one an iteration has, and how many iterations there are, or whether another follows.
   struct Source {
     Value* count = nullptr;  // null: not known in advance
+    Value* any = nullptr;    // without a count: whether there is a first one; null: there is
     std::function<Unit(Value* iteration)> unit;
     std::function<void(const Unit&)> advance = [](const Unit&) {};
     std::function<Value*()> more{};  // where there is no count
@@ -59,13 +63,23 @@ class WorkLoop {
   Source WholeTiles();
   Source Slices();
   Source StolenTiles();
+  Source TilesOfGroups();
+  // The group that has a tile.
+  struct GroupCursor {
+    Variable tile, group, first_row, end_row, first_tile, end_tile;
+  };
+  Value* LoadOfGroup(ir::Binding base, Value* index) const;
+  void LoadOffset(Value* index, const Variable& offset) const;
+  void FindRows(Value* group, const GroupCursor& at) const;
+  void FindGroup(const GroupCursor& at) const;
   Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
 
   const RoleContext& cx_;
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   const ir::WorkAttrs& attrs_;
-  Value *rows_, *columns_, *total_;
+  Value *rows_, *columns_, *total_;  // of groups, rows_ are those of D that a cluster's tile has
+  Value* const batches_;
   Value* const blocks_;
   Value *own_, *clusters_;              // this cluster among all
   Variable stolen_tile_{}, another_{};  // of cluster launch control

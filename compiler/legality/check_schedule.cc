@@ -433,6 +433,19 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
   return Ok();
 }
 
+// Rows of groups whose sizes only the device knows.
+Status CheckGroups(const Schedule& s) {
+  if (s.d_store == StorePath::kTma)
+    return Refused("a bulk store would also write rows of the next group; use d_store=rows or d_store=direct");
+  if (s.scheduler != Scheduler::kStatic)
+    return Refused(
+        "only the device knows how many tiles groups have, a grid of one cluster for each needs the number; "
+        "use scheduler=static");
+  if (s.split_k > 1) return Refused("only the device knows which tiles of groups are left over; use split_k=1");
+  if (s.b_keep > 0) return Refused("tiles of one CTA are of several groups, each with its own B; use b_keep=0");
+  return Ok();
+}
+
 // What the tiles of a CTA must be, whatever its operands are.
 Status CheckShape(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.ReadsPixels();
@@ -463,6 +476,7 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   if (pixels && s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
   if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));
+  if (contraction.grouped) LS_TRY(CheckGroups(s));
   if (contraction.geometry.known_filter && s.b_keep > 0)
     return Refused("a small gathered filter is always resident; use b_keep=0");
   LS_TRY(CheckResident(ResidentOf(contraction, s), s));

@@ -62,7 +62,7 @@ class CopyWriter {
     const OperandSource stored = SourceOf(problem_, operand);
     const auto elements = static_cast<int>(ir::kPackedLine / stored.ElementBytes());
     const ValueId of_row = b_.CeilDiv({Size(stored.inner_axis), b_.Constant(elements)});
-    return b_.Mul({b_.Mul({Size(stored.outer_axis), batch_}), of_row});
+    return b_.Mul({b_.Mul({Size(stored.outer_axis), MatricesOf(stored)}), of_row});
   }
 
   void Copy(const ir::Program& program, Operand operand, ValueId first_line) {
@@ -72,7 +72,7 @@ class CopyWriter {
     const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
     const ValueId columns = b_.CeilDiv({Size(stored.inner_axis), tile_n});
     // Adjacent tiles of a row one after another: they share the cache lines at their ends.
-    const ValueId first = b_.Work({rows, columns, batch_}, {.raster = 1});
+    const ValueId first = b_.Work({rows, columns, MatricesOf(stored)}, {.raster = 1});
     b_.InBody([&] {
       b_.PackRows({b_.Mul({Builder::Argument(first, 0), tile_m}), b_.Mul({Builder::Argument(first, 1), tile_n}),
                    Builder::Argument(first, 2), first_line},
@@ -81,6 +81,7 @@ class CopyWriter {
   }
 
  private:
+  ValueId MatricesOf(const OperandSource& stored) { return stored.shared ? b_.Constant(1) : batch_; }
   ValueId Size(ir::Axis axis) { return b_.ParamValue(SizeAlong(axis)); }
 
   const Problem& problem_;

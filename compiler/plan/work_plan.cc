@@ -22,6 +22,18 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
                 .cluster_n = schedule.cluster_n,
                 .raster = schedule.raster,
                 .cuts_k = schedule.split_k > 1};
+  if (contraction.grouped) {
+    // Each group may have one incomplete row of tiles; those without rows have none.
+    const int64_t unit_rows = int64_t{tile_rows} * schedule.cluster_m;
+    const int64_t groups = std::min(contraction.batch, contraction.m);
+    const bool masked = contraction.group_rows > 0;
+    const int64_t units = masked ? contraction.batch * base::CeilDiv(contraction.group_rows, unit_rows)
+                                 : (contraction.m + groups * (unit_rows - 1)) / unit_rows;
+    plan.rows = masked ? contraction.group_rows : base::CeilDiv(contraction.m, groups);
+    plan.tile_rows = base::CeilDiv(units, groups) * schedule.cluster_m;
+    plan.batches = groups;
+    plan.source = masked ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
+  }
   if (schedule.scheduler == Scheduler::kClc) plan.source = ir::WorkSource::kLaunchControl;
   if (plan.cuts_k) plan.slices = std::min<int64_t>(schedule.split_k, contraction.Iterations(schedule));
   // A resident B belongs to one column of tiles: with waves of whole rows, a CTA returns to its own column.
@@ -36,7 +48,7 @@ WorkPlan PlanWork(const Problem& problem, const Schedule& schedule) {
 WorkDivision DivideWork(const WorkPlan& plan, int64_t most) {
   const int64_t units = plan.Units();
   WorkDivision division{.clusters = units};
-  if (plan.source == ir::WorkSource::kStatic) {
+  if (plan.source != ir::WorkSource::kLaunchControl) {
     // The workspace has counters for this many tiles that are cut.
     const int64_t counted = int64_t{ir::WorkspaceLayout::kMostTiles} / plan.ClusterSize();
     division.clusters = std::min({units * plan.slices, most, counted});

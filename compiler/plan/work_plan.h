@@ -19,12 +19,13 @@
 namespace laneshift::compiler {
 
 struct WorkPlan {
-  int64_t rows = 0, columns = 0;            // of D, of one batch
-  int tile_m = 0, tile_n = 0;               // of these, those of a tile
-  int64_t tile_rows = 0, tile_columns = 0;  // tiles along m and n, those outside of D included
-  int64_t batches = 1;                      // matrices, or groups of a convolution; the slowest index
-  int cluster_m = 1, cluster_n = 1;         // tiles of a unit
-  int raster = 1;                           // tile rows of a band; bands go column after column
+  int64_t rows = 0, columns = 0;  // of D, of one batch
+  int tile_m = 0, tile_n = 0;     // of these, those of a tile
+  // Tiles along m and n, those outside of D included; of groups of rows, all that their sizes can make.
+  int64_t tile_rows = 0, tile_columns = 0;
+  int64_t batches = 1;               // matrices, or groups of a convolution; the slowest index
+  int cluster_m = 1, cluster_n = 1;  // tiles of a unit
+  int raster = 1;                    // tile rows of a band; bands go column after column
   ir::WorkSource source = ir::WorkSource::kStatic;
   bool cuts_k = false;      // tiles of an incomplete wave are cut along K
   int64_t slices = 1;       // of K, for each tile that is cut

@@ -36,6 +36,25 @@ TEST(PlanWork, CountsTilesOfTheKernel) {
   EXPECT_EQ(stale.tile_rows, (8 * 128 + 119) / 120);
 }
 
+// Sizes of groups are unknown: one more row of tiles for each group that can have rows.
+TEST(PlanWork, BoundsTheTilesOfGroups) {
+  const WorkPlan work = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64", "tile=64x64 d_store=rows");
+  EXPECT_EQ(work.batches, 4);
+  EXPECT_EQ(work.tile_rows, 2) << "(300 + 4 * 63) / 64 = 8 rows of tiles at most, by estimate the same for each group";
+  EXPECT_EQ(work.Tiles(), 8 * 4);
+  EXPECT_EQ(work.source, ir::WorkSource::kGroups);
+  EXPECT_EQ(WorkOf("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64").tile_rows, 5);
+  EXPECT_EQ(WorkOf("grouped_gemm groups=64 m=3 n=200 k=64", "tile=64x64").batches, 3) << "three rows, three groups";
+  const WorkPlan pairs = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64", "tile=64x64 cluster=2x1");
+  EXPECT_EQ(pairs.tile_rows, 2 * 2) << "(300 + 4 * 127) / 128 = 6 rows of units";
+  const WorkPlan masked = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64 layout=masked", "tile=64x64 cluster=2x1");
+  EXPECT_EQ(masked.tile_rows, 3 * 2);
+  EXPECT_EQ(masked.batches, 4);
+  EXPECT_EQ(masked.source, ir::WorkSource::kMaskedGroups);
+  EXPECT_EQ(DivideWork(work, 10).clusters, 10);
+  EXPECT_EQ(DivideWork(work, 100).clusters, 32);
+}
+
 TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
   EXPECT_EQ(WorkOf("gemm m=64 n=64 k=1024", "tile=64x64x64 split_k=4").slices, 4);
   EXPECT_EQ(WorkOf("gemm m=64 n=64 k=128", "tile=64x64x64 split_k=4").slices, 2);

@@ -106,7 +106,9 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
 
 /* The same by a structure, for all kinds of problem: fields that the problem has no use for are null. Set
    `struct_bytes` to sizeof(laneshift_arguments). For a convolution a, b, c and d are x, w, z and y. The
-   tensor_scale fields are the f32 factors of whole operands of scale=nv. */
+   tensor_scale fields are the f32 factors of whole operands of scale=nv. Of a grouped GEMM `group_offsets` has groups +
+   1 integers of 32 bits, the rows at which groups begin and that at which the last one ends; with layout=masked
+   `group_sizes` has instead the rows of each group. */
 typedef struct laneshift_arguments {
   size_t struct_bytes;
   const void* a;
@@ -122,6 +124,8 @@ typedef struct laneshift_arguments {
   void* const* epilogue; /* `epilogue_count` addresses */
   size_t epilogue_count;
   void* workspace;
+  const void* group_offsets;
+  const void* group_sizes;
 } laneshift_arguments;
 laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, struct CUstream_st* stream,
                                                   const laneshift_arguments* arguments, char* error,

@@ -121,10 +121,11 @@ struct EngineOptions {
   std::vector<std::string> policies{};
 };
 
-// Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The scale factors
-// are read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit, those of whole
-// tensors only with Scaling::kNv. `epilogue`: the
-// operands of the problem's epilogue, in the order of the steps that have one.
+// Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The scale factors are
+// read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit, those of whole tensors
+// only with Scaling::kNv. `epilogue`: the operands of the problem's epilogue, in the order of the steps that have one.
+// `group_offsets`: only of a grouped GEMM, the row at which each group begins, and that at which the last one ends;
+// with layout=masked instead `group_sizes`, the rows of each group.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -137,6 +138,8 @@ struct GemmArguments {
   const void* tensor_scale_a = nullptr;
   const void* tensor_scale_b = nullptr;
   EpilogueArguments epilogue{};
+  const int32_t* group_offsets = nullptr;
+  const int32_t* group_sizes = nullptr;
 };
 
 // The same for a convolution. `z` is read if beta != 0, `bias` if the problem has one. `y` may equal `z`.
@@ -152,7 +155,7 @@ struct ConvArguments {
   EpilogueArguments epilogue{};
 };
 
-// One alternative for each kind of problem, in the order of Problem.
+// Those of a GEMM, grouped or not, and those of a convolution.
 using Arguments = std::variant<GemmArguments, ConvArguments>;
 
 // Where a kernel came from.

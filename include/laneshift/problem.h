@@ -6,6 +6,7 @@
 //   gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block
 //   conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 epilogue=bias_n+gelu_tanh
+//   grouped_gemm groups=64 m=8192 n=4096 k=7168 a=bf16 b=bf16 d=bf16
 //   conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
 //
 // Thread-safety: values.
@@ -111,6 +112,52 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
+// Where the rows of groups lie in A, C and D.
+enum class GroupLayout : uint8_t {
+  kContiguous,  // one group after the other: memory says where each begins
+  kMasked,      // each group has room for m rows, the first of which count: memory says how many
+};
+
+// A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts:
+//
+//   D[i,j] = alpha * sum_p A[i,p] * B[g,p,j] + beta * C[i,j] + bias, for begin(g) <= i < begin(g+1)
+//
+// The rows at which groups begin are in device memory (GemmArguments::group_offsets): groups + 1 integers, read by the
+// kernel, so that the host need not know them. A group may be empty, and groups need no alignment. Rows before the
+// first group and from the last offset on are not written. Offsets are made valid as they are read: each is clamped to
+// 0 ... m and counts as no smaller than the one before it, so that a kernel never accesses rows outside of A and D, nor
+// gives a row to two groups.
+//
+// With layout=masked A, C and D have `groups` times m rows, and group g those from g * m on, as many as its size says:
+// GemmArguments::group_sizes, one integer for each group, clamped to 0 ... m.
+//
+// Storage: A, C and D are rows of M as in GemmProblem; B is one matrix after the other, `stride_b` apart. A bias along
+// n is [groups][n], and so is every operand of the epilogue that has one value for each column; those with one value
+// for each row have as many as D. Types, accumulation and scale factors are those of a GEMM; scale factors are per
+// tensor.
+struct GroupedGemmProblem {
+  int64_t groups = 1;
+  int64_t m = 0, n = 0, k = 0;  // m: rows that A, C and D have; with kMasked, of each group
+  DataType a = DataType::kBf16, b = DataType::kBf16, c = DataType::kBf16, d = DataType::kBf16;
+  GroupLayout layout = GroupLayout::kContiguous;
+  Major b_major = Major::kK;
+  int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
+  int64_t stride_b = 0;
+  double alpha = 1, beta = 0;
+  BiasAxis bias = BiasAxis::kNone;
+  SumPrecision sum = SumPrecision::kF32;
+  Scaling scale = Scaling::kNone;
+  Numerics numerics = Numerics::kDefault;
+  // Alignment in bytes of each base pointer, as in GemmProblem.
+  int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
+  Epilogue epilogue{};
+
+  // Of A, C and D.
+  int64_t Rows() const { return layout == GroupLayout::kMasked ? groups * m : m; }
+
+  bool operator==(const GroupedGemmProblem&) const = default;
+};
+
 // The spatial dimensions of a convolution. Missing dimensions have extent 1.
 enum SpatialDimension { kDepth, kHeight, kWidth };
 // One value for each: depth, height, width.
@@ -173,9 +220,9 @@ struct ConvProblem {
 };
 
 // One alternative for each kind of problem.
-using Problem = std::variant<GemmProblem, ConvProblem>;
+using Problem = std::variant<GemmProblem, ConvProblem, GroupedGemmProblem>;
 
-// "gemm", "conv".
+// "gemm", "conv", "grouped_gemm".
 std::string_view ProblemKind(const Problem& problem);
 
 // Parses the one-line form. kInvalidArgument names what is wrong and what would be right.
@@ -189,7 +236,7 @@ std::string PrintProblem(const Problem& problem);
 Result<Problem> CompleteProblem(const Problem& problem);
 
 // Floating-point operations of the problem: 2*m*n*k*batch; for a convolution two for each output element, tap and
-// channel of the group, including padding.
+// channel of the group, including padding. Of a grouped GEMM those of all rows of D.
 double ProblemFlops(const Problem& problem);
 // Bytes that must move at least once between the kernel and memory: A, B, D (x, w, y), and C (z) and bias if they are
 // read.

@@ -22,6 +22,9 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
                                          const device::Stream& stream, const Problem& problem,
                                          const Arguments& arguments) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  if (std::holds_alternative<GroupedGemmProblem>(problem))
+    return MakeError(ErrorCode::kUnsupported,
+                     "cuBLAS has no groups whose sizes only the device knows; run without --vs");
   if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
   std::vector<PeerCall> calls;
   std::vector<std::string> notes;

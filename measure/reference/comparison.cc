@@ -62,6 +62,10 @@ bool NeedsRanges(const Problem& problem) {
   return ir::HasJumps(epilogue) || (approximates && few);
 }
 
+bool NeedsHost(const Problem& problem) {
+  return NeedsRanges(problem) || std::holds_alternative<GroupedGemmProblem>(problem);
+}
+
 double SumErrorFactor(const Problem& problem) {
   if (ir::IsInteger(ir::Stored(problem, ir::OperandRole::kA).type)) return kCutUnit / 2;  // of the conversion to f32
   const auto depth = static_cast<double>(ViewOf(problem).k);
@@ -118,6 +122,10 @@ std::optional<std::string> FailureOf(const Comparison& comparison, const Problem
     return base::Cat(
         comparison.not_finite, " of ", comparison.compared,
         " elements are not finite or were never written, first: ", output.PrintIndex(comparison.first_not_finite));
+  }
+  if (comparison.overwritten > 0) {
+    return base::Cat("the kernel wrote ", comparison.overwritten, " rows that belong to no group, first: row ",
+                     comparison.first_overwritten);
   }
   if (comparison.outside > 0) {
     return base::Cat(comparison.outside, " of ", comparison.compared,

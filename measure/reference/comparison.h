@@ -26,8 +26,10 @@ struct Comparison {
   int64_t first_not_finite = -1;  // index in D, counted through all dimensions
   int64_t outside = 0;            // beyond every value that the arithmetic allows (docs/numerics.md)
   int64_t first_outside = -1;     // as first_not_finite
-  double reductions_error = 0;    // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
-  std::string reference;          // its origin: "cpu", "cpu, 4096 elements", "nvrtc"
+  int64_t overwritten = 0;        // rows of outputs that belong to no group, and are not as they were
+  int64_t first_overwritten = -1;
+  double reductions_error = 0;  // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
+  std::string reference;        // its origin: "cpu", "cpu, 4096 elements", "nvrtc"
 
   // ||out - ref|| / ||ref||
   double RelativeError() const {
@@ -50,6 +52,8 @@ struct Comparison {
     if (first_outside < 0 || (part.first_outside >= 0 && part.first_outside < first_outside)) {
       first_outside = part.first_outside;
     }
+    overwritten += part.overwritten;
+    if (first_overwritten < 0) first_overwritten = part.first_overwritten;
     reductions_error = std::max(reductions_error, part.reductions_error);
     if (first_not_finite < 0 || (part.first_not_finite >= 0 && part.first_not_finite < first_not_finite)) {
       first_not_finite = part.first_not_finite;
@@ -68,6 +72,8 @@ double ErrorBound(const Problem& problem, const target::Target& target);
 // jumps (rint, users' functions), or if D has too few elements for the errors of approximated functions to average
 // out. Only the host's reference has ranges.
 bool NeedsRanges(const Problem& problem);
+// Whether only the host's reference knows such a problem: ranges, and groups of rows.
+bool NeedsHost(const Problem& problem);
 
 // How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.
 double SumErrorFactor(const Problem& problem);

@@ -161,6 +161,9 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   if (ir::HasJumps(ir::EpilogueOf(problem))) {
     return MakeError(ErrorCode::kUnsupported, "epilogues with rint or users' functions are compared on the host only");
   }
+  if (std::holds_alternative<GroupedGemmProblem>(problem)) {
+    return MakeError(ErrorCode::kUnsupported, "groups of rows are compared on the host only");
+  }
   const auto define = [&](std::string_view macro, OperandRole role) {
     return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
   };

@@ -80,21 +80,22 @@ void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sum
   if (ir::IsInteger(output_)) {
     return CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums[0], magnitudes[0], into);
   }
+  const int64_t group = view_.grouped ? batch : 0;
   std::array<ValueRange, 2> values{};
   int64_t known = 0;
   Passed passed;
   for (int64_t c = 0; c < columns_per_output(); ++c) {
     const int64_t column = view_.ColumnOfD(batch, ColumnOfB(j + c), view_.n);
     ValueRange value = Rounded(ValueRange::Around(sums[c], sum_error_ * magnitudes[c]) * alpha_);
-    value = Rounded(value + Bias(i, column));
+    const Place at{i, row, column, columns_per_output() * element + c, group};
+    value = Rounded(value + Bias(at));
     if (view_.beta != 0) value = Rounded(value + view_.beta * static_cast<double>(operands_.c.At(row, column)));
     passed = {};
-    const auto before =
-        After(0, gate_, passed, value, {i, row, column, columns_per_output() * element + c}, into, functions);
+    const auto before = After(0, gate_, passed, value, at, into, functions);
     if (before) values[static_cast<size_t>(known++)] = *before;
   }
   if (known < columns_per_output()) return;
-  const Place own{i, row, view_.ColumnOfD(batch, j, view_.n) / columns_per_output(), element};
+  const Place own{i, row, view_.ColumnOfD(batch, j, view_.n) / columns_per_output(), element, group};
   std::optional<ValueRange> value = values[0];
   if (columns_per_output() > 1) {
     value = Gated(passed, values, own, into, functions);
@@ -117,8 +118,9 @@ void HostEpilogue::CountInteger(const HostTensor& d, int64_t row, int64_t column
   Count(d, row, column, {sum, sum, sum}, into);
 }
 
-double HostEpilogue::Bias(int64_t i, int64_t column) const {
-  return view_.bias_axis == 0 ? 0.0 : double{operands_.bias.At(0, view_.bias_axis == 1 ? i : column)};
+double HostEpilogue::Bias(const Place& at) const {
+  if (view_.bias_axis == 0) return 0;
+  return view_.bias_axis == 1 ? operands_.bias.At(0, at.row_of_product) : operands_.bias.At(at.group, at.column);
 }
 
 void HostEpilogue::Count(const HostTensor& d, int64_t row, int64_t column, const ValueRange& range,
@@ -145,7 +147,7 @@ void HostEpilogue::Count(const HostTensor& d, int64_t row, int64_t column, const
 
 float HostEpilogue::OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at) {
   if (parameter.operand == FunctionOperand::kPerRow) return tensor.At(0, at.row_of_product);
-  if (parameter.operand == FunctionOperand::kPerColumn) return tensor.At(0, at.column);
+  if (parameter.operand == FunctionOperand::kPerColumn) return tensor.At(at.group, at.column);
   return parameter.operand == FunctionOperand::kPerElement ? tensor.At(at.row, at.column) : 0.0f;
 }
 
@@ -231,6 +233,8 @@ std::optional<ValueRange> HostEpilogue::After(size_t first, size_t end, Passed& 
 ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const ValueRange& value, const Place& at,
                                Comparison& into, bool totals) const {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
+  // Of a vector along columns, for each group.
+  const int64_t columns = ir::IsReduction(info.operand) ? operands_.epilogue[operand].shape.Inner() : 0;
   switch (info.action) {
     case ir::StepAction::kMultiply:
       return Rounded(value * Other(step, operand, at));
@@ -251,10 +255,11 @@ ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const V
     case ir::StepAction::kCut:
       return Applied(output_ == DataType::kBf16 ? ir::Function::kCutBf16 : ir::Function::kCutF16, {}, value);
     case ir::StepAction::kSum:
-      if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfReduction(info.operand, at), value);
+      if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfReduction(info.operand, columns, at), value);
       return value;
     case ir::StepAction::kAmax:
-      if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfReduction(info.operand, at), std::abs(value.at));
+      if (totals && totals_ != nullptr)
+        totals_->Raise(operand, PlaceOfReduction(info.operand, columns, at), std::abs(value.at));
       return value;
     case ir::StepAction::kGate:
     case ir::StepAction::kCall:
@@ -268,14 +273,14 @@ double HostEpilogue::Other(const EpilogueStep& step, size_t operand, const Place
   if (of == ir::StepOperand::kNone) return step.numbers[0];
   const HostTensor& tensor = operands_.epilogue[operand];
   if (of == ir::StepOperand::kRowVector) return tensor.At(0, at.row_of_product);
-  if (of == ir::StepOperand::kColumnVector) return tensor.At(0, at.column);
+  if (of == ir::StepOperand::kColumnVector) return tensor.At(at.group, at.column);
   if (of == ir::StepOperand::kBlocks) return tensor.At(at.row_of_product / kScaleRun, at.column / kScaleRun);
   return tensor.At(at.row, at.column);
 }
 
-int64_t HostEpilogue::PlaceOfReduction(ir::StepOperand operand, const Place& at) {
+int64_t HostEpilogue::PlaceOfReduction(ir::StepOperand operand, int64_t columns, const Place& at) {
   if (operand == ir::StepOperand::kRowReduction) return at.row_of_product;
-  return operand == ir::StepOperand::kColumnReduction ? at.column : 0;
+  return operand == ir::StepOperand::kColumnReduction ? at.group * columns + at.column : 0;
 }
 
 }  // namespace laneshift::measure

@@ -99,7 +99,8 @@ class HostEpilogue {
   enum class Judgement { kByValue, kByRange, kByRangeAndEach };
   struct Place {
     int64_t row_of_product, row, column;
-    int64_t call;  // of a function there
+    int64_t call;       // of a function there
+    int64_t group = 0;  // of rows: vectors along columns have one part for each
   };
   // The number of operands and functions of the epilogue before a value's current step.
   struct Passed {
@@ -107,7 +108,7 @@ class HostEpilogue {
   };
 
   static float OperandOf(const FunctionParameter& parameter, const HostTensor& tensor, const Place& at);
-  static int64_t PlaceOfReduction(ir::StepOperand operand, const Place& at);
+  static int64_t PlaceOfReduction(ir::StepOperand operand, int64_t columns, const Place& at);
   static void LeaveInputs(const FunctionCall& call, const HostTensor* operands, std::span<const ValueRange> values,
                           const Place& at, FunctionValues& functions, size_t function, int64_t point);
   void CountOutputs(const FunctionCall& call, const HostTensor* operands, const Place& at, Comparison& into,
@@ -122,7 +123,7 @@ class HostEpilogue {
                    bool totals) const;
   ValueRange Applied(ir::Function function, const std::array<double, 2>& numbers, const ValueRange& value) const;
   double Other(const EpilogueStep& step, size_t operand, const Place& at) const;
-  double Bias(int64_t i, int64_t column) const;
+  double Bias(const Place& at) const;
   // Of an s32 D.
   void CountInteger(const HostTensor& d, int64_t row, int64_t column, double sum, double magnitude,
                     Comparison& into) const;

@@ -5,10 +5,12 @@
 #include <random>
 #include <vector>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "ir/epilogue_steps.h"
 #include "measure/parallel_for.h"
 #include "measure/reference/epilogue_reductions.h"
+#include "measure/reference/group_offsets.h"
 #include "measure/reference/host_epilogue.h"
 
 namespace laneshift::measure {
@@ -106,7 +108,8 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
       for (int64_t c = 0; c < columns; c += epilogue.columns_per_output()) {
         const int64_t j = piece.first + c;
-        const int64_t element = ((piece.batch * view.m + row + r) * view.n + j) / epilogue.columns_per_output();
+        const int64_t before = view.grouped ? 0 : piece.batch * view.m;
+        const int64_t element = ((before + row + r) * view.n + j) / epilogue.columns_per_output();
         epilogue.Finish(piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
       }
     }
@@ -121,16 +124,42 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
   return total;
 }
 
+// The rows of products, where they are not those of matrices.
+std::vector<RowRange> GroupsFor(const Problem& problem, const HostOperands& operands) {
+  const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+  return grouped != nullptr ? RowsOfGroups(*grouped, operands) : std::vector<RowRange>{};
+}
+int64_t Products(const ProductView& view) { return view.grouped ? 1 : view.batches; }
+
+// Whatever the kernel wrote to rows that belong to no group.
+void CountOverwritten(const Problem& problem, const HostOperands& operands, const HostTensor& d, Comparison& into) {
+  const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+  if (grouped == nullptr) return;
+  const std::vector<RowRange> groups = RowsOfGroups(*grouped, operands);
+  const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
+  std::vector<const HostTensor*> written = {&d};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].written) written.push_back(&operands.epilogue[i]);
+  }
+  for (const HostTensor* tensor : written) {
+    const std::vector<int64_t> rows = OverwrittenRows(*tensor, groups);
+    into.overwritten += static_cast<int64_t>(rows.size());
+    if (!rows.empty() && into.first_overwritten < 0) into.first_overwritten = rows.front();
+  }
+}
+
 Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
-                               FunctionValues functions, const EvaluateFunction& evaluate) {
+                               const std::vector<RowRange>& groups, FunctionValues functions,
+                               const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
   // A convolution may have few columns and very many rows, so rows are distributed too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
   for (int64_t batch = 0; batch < view.batches; ++batch) {
+    const auto [begin, end] = groups.empty() ? RowRange{0, view.m} : groups[static_cast<size_t>(batch)];
     for (int64_t first = 0; first < view.n; first += kColumns) {
-      for (int64_t row = 0; row < view.m; row += kRowsOfPiece) {
-        pieces.push_back({batch, row, std::min<int64_t>(view.m, row + kRowsOfPiece), first});
+      for (int64_t row = begin; row < end; row += kRowsOfPiece) {
+        pieces.push_back({batch, row, std::min<int64_t>(end, row + kRowsOfPiece), first});
       }
     }
   }
@@ -150,19 +179,22 @@ Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& 
 }
 
 Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
-                              int64_t samples, uint64_t seed, FunctionValues functions,
-                              const EvaluateFunction& evaluate) {
+                              const std::vector<RowRange>& groups, int64_t samples, uint64_t seed,
+                              FunctionValues functions, const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
   std::mt19937_64 random(seed);
   const int64_t columns = view.n / epilogue.columns_per_output();  // of D
-  std::uniform_int_distribution<int64_t> element(0, view.batches * view.m * columns - 1);
+  std::uniform_int_distribution<int64_t> element(0, Products(view) * view.m * columns - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
   const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
     const int64_t j = index % columns * epilogue.columns_per_output(), i = index / columns % view.m;
-    const int64_t batch = index / columns / view.m;
+    const int64_t batch = groups.empty() ? index / columns / view.m : GroupOf(groups, i);
+    Comparison& part = parts[static_cast<size_t>(item)];
+    part = {};
+    if (batch < 0) return;  // a row that belongs to no group
     std::vector<float> left(static_cast<size_t>(view.k)), right(left.size());
     elements.Left(batch, i, left.data());
     double sums[2] = {}, magnitudes[2] = {};
@@ -174,8 +206,6 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
         magnitudes[c] += std::abs(product);
       }
     }
-    Comparison& part = parts[static_cast<size_t>(item)];
-    part = {};
     epilogue.Finish(batch, i, j, sums, magnitudes, d, part, functions, item);
   };
   for (size_t i = 0; i < functions.size(); ++i) {
@@ -209,13 +239,25 @@ HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
                         random(OperandRole::kScaleA),      random(OperandRole::kScaleB),
                         random(OperandRole::kScaleD),      random(OperandRole::kTensorScaleA),
                         random(OperandRole::kTensorScaleB)};
+  const Status divided = DivideRows(problem, "", seed, operands);
+  LS_CHECK(divided.has_value(), "random sizes of groups do not fit");
   operands.epilogue = RandomEpilogue(problem, seed);
   return operands;
 }
 
 const HostTensor* HostOperands::Of(OperandRole role) const {
-  const HostTensor* const tensors[] = {&a,       &b,       &c,       nullptr,         &bias,
-                                       &scale_a, &scale_b, &scale_d, &tensor_scale_a, &tensor_scale_b};
+  const HostTensor* const tensors[] = {&a,
+                                       &b,
+                                       &c,
+                                       nullptr,
+                                       &bias,
+                                       &scale_a,
+                                       &scale_b,
+                                       &scale_d,
+                                       &tensor_scale_a,
+                                       &tensor_scale_b,
+                                       &group_offsets,
+                                       &group_sizes};
   static_assert(std::size(tensors) == ir::kRoles);
   return tensors[static_cast<size_t>(role)];
 }
@@ -225,9 +267,10 @@ Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operan
   EpilogueReductions totals(problem);
   const HostEpilogue epilogue(problem, operands, d.shape.type, &totals);
   const ProductView& view = epilogue.view();
-  const int64_t elements = view.batches * view.m * view.n / epilogue.columns_per_output();
-  LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d,
+  const int64_t elements = Products(view) * view.m * view.n / epilogue.columns_per_output();
+  LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d, GroupsFor(problem, operands),
                                                FunctionValues(ir::EpilogueOf(problem), elements), evaluate));
+  CountOverwritten(problem, operands, d, comparison);
   totals.Compare(operands.epilogue, comparison);
   return comparison;
 }
@@ -239,8 +282,11 @@ Comparison CompareAll(const Problem& problem, const HostOperands& operands, cons
 Result<Comparison> CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                                  int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
   const HostEpilogue epilogue(problem, operands, d.shape.type, nullptr);
-  return SampleView(ElementView(epilogue.view(), operands), epilogue, d, samples, seed,
-                    FunctionValues(ir::EpilogueOf(problem), samples), evaluate);
+  LS_ASSIGN(Comparison comparison,
+            SampleView(ElementView(epilogue.view(), operands), epilogue, d, GroupsFor(problem, operands), samples, seed,
+                       FunctionValues(ir::EpilogueOf(problem), samples), evaluate));
+  CountOverwritten(problem, operands, d, comparison);
+  return comparison;
 }
 
 Comparison CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d, int64_t samples,

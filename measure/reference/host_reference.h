@@ -15,13 +15,14 @@ namespace laneshift::measure {
 // The operands of one problem, on the host, by role: x, w and z of a convolution are a, b and c. Operands that the
 // problem does not read may be empty.
 struct HostOperands {
-  HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{}, tensor_scale_a{}, tensor_scale_b{};
+  HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{}, tensor_scale_a{}, tensor_scale_b{}, group_offsets{},
+      group_sizes{};
   std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold the kernel's results
 
   // The operand of a role; null for D.
   const HostTensor* Of(OperandRole role) const;
 
-  // With the problem's shapes, by HostTensor::Random.
+  // With the problem's shapes, by HostTensor::Random; rows of groups by GroupSizes::kRandom.
   static HostOperands Random(const Problem& problem, uint64_t seed);
   static std::vector<HostTensor> RandomEpilogue(const Problem& problem, uint64_t seed);
 };

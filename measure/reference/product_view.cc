@@ -35,6 +35,21 @@ void Describe(const GemmProblem& p, ProductView& view) {
   view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
 }
 
+void Describe(const GroupedGemmProblem& p, ProductView& view) {
+  const bool b_k = p.b_major == Major::kK;
+  view.m = p.Rows();
+  view.n = p.n;
+  view.k = view.run = p.k;
+  view.batches = p.groups;
+  view.grouped = 1;
+  view.a = MatrixPlace(0, p.lda, 1);
+  view.b = MatrixPlace(p.stride_b, 0, b_k ? 1 : p.ldb);
+  view.b.image = b_k ? p.ldb : 1;
+  view.c = MatrixPlace(0, p.ldc, 1);
+  view.d = MatrixPlace(0, p.ldd, 1);
+  view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
+}
+
 // Each group is one product: its rows are the output pixels, its columns the group's filters.
 void Describe(const ConvProblem& p, ProductView& view) {
   const Spatial output = p.Output();

@@ -31,6 +31,8 @@ struct ProductView {
   // Rows of A, C and D are output pixels, those of A under a filter, and products are groups of their channels: of a
   // convolution. Else rows are those of matrices, `pixel` apart, and of B only `batch`, `image` and `element` count.
   int walks;
+  // Rows of A, C and D are those of all products, each of which has a range of them: of a grouped GEMM.
+  int grouped;
   unsigned filter[3], output[3];  // depth, height, width
   long long input[3], before[3], stride[3], dilation[3];
   OperandPlace a, b, c, d;
@@ -82,7 +84,7 @@ struct ProductView {
   }
 
   // Row and column of D by its tensor's indices, for a product with `columns` of them.
-  LS_BOTH long long RowOfD(long long product, long long i) const { return walks ? i : product * m + i; }
+  LS_BOTH long long RowOfD(long long product, long long i) const { return walks || grouped ? i : product * m + i; }
   LS_BOTH long long ColumnOfD(long long product, long long j, long long columns) const {
     return walks ? product * columns + j : j;
   }

@@ -26,6 +26,10 @@ GemmProblem Packed(GemmProblem p) {
   p.stride_a = p.stride_b = p.stride_c = p.stride_d = 0;
   return p;
 }
+GroupedGemmProblem Packed(GroupedGemmProblem p) {
+  p.lda = p.ldb = p.ldc = p.ldd = p.stride_b = 0;
+  return p;
+}
 ConvProblem Packed(ConvProblem p) {
   p.x_pitch = p.w_pitch = p.z_pitch = p.y_pitch = {};
   return p;
@@ -36,6 +40,13 @@ GemmProblem Shortened(GemmProblem p, const Schedule& s) {
   p.n = Shorten(p.n, s.tile_n, kFullTiles);  // even if it was
   p.k = Shorten(p.k, s.tile_k, Blocks(s));
   p.batch = std::min<int64_t>(p.batch, 2);
+  return p;
+}
+GroupedGemmProblem Shortened(GroupedGemmProblem p, const Schedule& s) {
+  p.groups = std::min<int64_t>(p.groups, 3);
+  p.m = Shorten(p.m, s.tile_m, 2 * kFullTiles);
+  p.n = Shorten(p.n, s.tile_n, kFullTiles);
+  p.k = Shorten(p.k, s.tile_k, Blocks(s));
   return p;
 }
 ConvProblem Shortened(ConvProblem p, const Schedule& s) {

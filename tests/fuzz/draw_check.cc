@@ -70,6 +70,9 @@ Result<tools::RunOutcome> Run(const Draw& draw, const Problem& problem, const Sc
   tools::RunSettings settings;
   settings.check = true;
   settings.constraint = constraint;
+  // Some draws have most rows in few groups, and none in others.
+  const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+  if (grouped != nullptr && grouped->n % 2 == 0) settings.group_sizes = Cat("zipf:", grouped->k);
   return tools::RunProblem(engine, problem, settings);
 }
 

@@ -34,8 +34,12 @@ constexpr NumberHint kConvNumbers[] = {{"n", 4, 0.5},      {"d", 6, 0.2},   {"h"
                                        {"s", 5, 1},        {"pad", 3, 0.5}, {"stride", 3, 0.3}, {"dilation", 3, 0.2},
                                        {"groups", 8, 0.15}};
 
+constexpr NumberHint kGroupedNumbers[] = {{"groups", 12, 1}, {"m", 400, 1}, {"n", 400, 1}, {"k", 400, 1}};
+
 const NumberHint& HintOf(std::string_view kind, std::string_view key) {
-  const std::span<const NumberHint> hints = kind == "conv" ? std::span<const NumberHint>(kConvNumbers) : kGemmNumbers;
+  std::span<const NumberHint> hints = kGemmNumbers;
+  if (kind == "conv") hints = kConvNumbers;
+  if (kind == "grouped_gemm") hints = kGroupedNumbers;
   const auto found = std::find_if(hints.begin(), hints.end(), [&](const NumberHint& hint) { return hint.key == key; });
   return found == hints.end() ? kOther : *found;
 }

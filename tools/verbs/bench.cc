@@ -9,6 +9,7 @@
 #include "measure/nvml.h"
 #include "measure/operand_memory.h"
 #include "measure/peers/peer.h"
+#include "measure/reference/group_offsets.h"
 #include "measure/runnable.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
@@ -45,7 +46,7 @@ Exit codes: 0 ok, 1 a problem failed, 2 usage or an invalid problem, 3 unsupport
 struct BenchOptions {
   DeviceOptions device;
   std::vector<std::string> words;
-  std::string file, schedule, vs;
+  std::string file, schedule, vs, group_sizes;
   int rounds = 50;
   uint64_t seed = 12;
   ScheduleView view = ScheduleView::kShort;
@@ -74,7 +75,8 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
   LS_TRY(measure::CheckHostMemory(problem, measure::HostCopies::kOnce));
-  const auto host = measure::HostOperands::Random(problem, options.seed);
+  auto host = measure::HostOperands::Random(problem, options.seed);
+  LS_TRY(measure::DivideRows(problem, options.group_sizes, options.seed, host));
   LS_ASSIGN(const auto operands, measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
   LS_TRY(stream.Synchronize());
   Benched benched{.problem = PrintProblem(problem), .choice = {}, .flops = ProblemFlops(problem), .timed = {}};
@@ -86,7 +88,8 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   benched.timed.push_back({.name = "laneshift", .schedule = ours->report().schedule});
   for (const measure::Peer peer : peers) {
     // A peer of another kind of problem is not missing.
-    const bool of_kind = (peer == measure::Peer::kCublas) == std::holds_alternative<GemmProblem>(problem);
+    const bool of_kind = peer == measure::Peer::kCublas ? std::holds_alternative<GemmProblem>(problem)
+                                                        : std::holds_alternative<ConvProblem>(problem);
     if (!of_kind) continue;
     auto calls =
         measure::OpenPeer(peer, settings.library_directories, parts.device, stream, problem, operands.arguments());
@@ -237,6 +240,7 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
       ->type_name("SCHEDULE");
   verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
   verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
+  AddGroupSizes(*verb, options->group_sizes);
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");
   options->device.AddTo(*verb, {.emulator = false});

@@ -150,6 +150,7 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
                    "\"tile=128x256 stages=4\": a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
   AddDataOptions(*verb, options->run);
+  AddGroupSizes(*verb, options->run.group_sizes);
   verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
   verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it interleaved with laneshift (GPU only)")
       ->type_name("cublas|cudnn");

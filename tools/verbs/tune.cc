@@ -46,7 +46,7 @@ With several problems: that of the first one that failed.)";
 struct TuneVerbOptions {
   DeviceOptions device;
   std::vector<std::string> words;
-  std::string file, budget, devices, shard, search = "halving";
+  std::string file, budget, devices, shard, search = "halving", group_sizes;
   double deadline_seconds = 0;
   ScheduleView view = ScheduleView::kShort;
   bool json = false, candidates = false;
@@ -161,6 +161,7 @@ Result<std::vector<autotune::WorkerOptions>> WorkersFor(const TuneVerbOptions& o
     worker.argv = {self.string(), "worker"};
     const std::vector<std::string> words = device.Words();
     worker.argv.insert(worker.argv.end(), words.begin(), words.end());
+    if (!options.group_sizes.empty()) worker.argv.insert(worker.argv.end(), {"--group-sizes", options.group_sizes});
     worker.trial_timeout = std::chrono::milliseconds(static_cast<int64_t>(options.deadline_seconds * 1000));
     worker.stop = InterruptRequested;
     workers.push_back(std::move(worker));
@@ -213,6 +214,7 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
   verb->add_option("--deadline", options->deadline_seconds,
                    "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator")
       ->type_name("SECONDS");
+  AddGroupSizes(*verb, options->group_sizes);
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");
   verb->add_flag("--candidates", options->candidates, "with --json: every candidate with its prediction and its time");

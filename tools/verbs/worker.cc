@@ -12,13 +12,14 @@
 namespace laneshift::tools {
 namespace {
 
-Result<int> Serve(const DeviceOptions& device, const Settings& settings) {
+Result<int> Serve(const DeviceOptions& device, const std::string& group_sizes, const Settings& settings) {
   // Protocol lines go to the original standard output; everything else that is printed goes to standard error.
   const int output = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   const auto options = device.ToEngineOptions(settings);
   const auto engine = options ? Engine::Open(*options) : Result<Engine>(options.error());
-  return measure::ServeWorker(engine, {.library_directories = settings.library_directories}, STDIN_FILENO, output);
+  return measure::ServeWorker(engine, {.library_directories = settings.library_directories, .group_sizes = group_sizes},
+                              STDIN_FILENO, output);
 }
 
 }  // namespace
@@ -38,7 +39,9 @@ Verb AddWorker(CLI::App& app, const Settings& settings) {
   verb->group("");  // not for people
   auto device = std::make_shared<DeviceOptions>();
   device->AddTo(*verb, {.plans = false});
-  return [device, settings] { return Serve(*device, settings); };
+  auto group_sizes = std::make_shared<std::string>();
+  AddGroupSizes(*verb, *group_sizes);
+  return [device, group_sizes, settings] { return Serve(*device, *group_sizes, settings); };
 }
 
 }  // namespace laneshift::tools

@@ -1,0 +1,180 @@
+// GroupedGemmProblem in one line, and its rules.
+#include <algorithm>
+
+#include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/epilogue_steps.h"
+#include "ir/problem_keys.h"
+#include "ir/problem_kinds.h"
+#include "ir/product_keys.h"
+#include "ir/stored_tensor.h"
+
+namespace laneshift::ir {
+namespace {
+
+using base::Cat;
+
+using Key = ProductKey<GroupedGemmProblem>;
+
+constexpr auto kRequired = KeyPresence::kRequired;
+constexpr auto kPrinted = KeyPresence::kPrinted;
+constexpr auto kOptional = KeyPresence::kOptional;
+
+// clang-format off
+constexpr Key kKeys[] = {
+    {"groups",   &GroupedGemmProblem::groups,   kRequired, "groups of rows, each with a separate B; their sizes are in device memory"},
+    {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most; with layout=masked of each group"},
+    {"n",        &GroupedGemmProblem::n,        kRequired, "columns of B, C and D"},
+    {"k",        &GroupedGemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
+    {"a",        &GroupedGemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8"},
+    {"b",        &GroupedGemmProblem::b,        kPrinted,  "type of B", "that of a"},
+    {"c",        &GroupedGemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
+    {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is e4m3 or e5m2, f32 if tf32, s32 if s8 or u8", "that of a"},
+    {"layout",   &GroupedGemmProblem::layout,   kOptional, "where rows of groups lie: one group after the other, or each in m separate rows"},
+    {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
+    {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one row of A to the next", "packed"},
+    {"ldb",      &GroupedGemmProblem::ldb,      kOptional, "elements from one stored row of B to the next", "packed"},
+    {"ldc",      &GroupedGemmProblem::ldc,      kOptional, "elements from one row of C to the next", "packed"},
+    {"ldd",      &GroupedGemmProblem::ldd,      kOptional, "elements from one row of D to the next", "packed"},
+    {"stride_b", &GroupedGemmProblem::stride_b, kOptional, "elements from one group's B to the next", "packed"},
+    {"alpha",    &GroupedGemmProblem::alpha,    kOptional, "factor of the matrix product"},
+    {"beta",     &GroupedGemmProblem::beta,     kOptional, "factor of C; with 0 C is not read"},
+    {"bias",     &GroupedGemmProblem::bias,     kOptional, "values to add: one for each row of D (m), or one for each column in each group (n)"},
+    {"epilogue", &GroupedGemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
+    {"sum",      &GroupedGemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
+    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor)"},
+    {"numerics", &GroupedGemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
+    {"align_a",  &GroupedGemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
+    {"align_b",  &GroupedGemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
+    {"align_c",  &GroupedGemmProblem::align_c,  kOptional, "bytes by which the address of C is aligned: a power of two"},
+    {"align_d",  &GroupedGemmProblem::align_d,  kOptional, "bytes by which the address of D is aligned: a power of two"},
+};
+// clang-format on
+
+// The GEMM that one group with all rows is: the rules that do not concern groups are its rules.
+GemmProblem OneGroup(const GroupedGemmProblem& p) {
+  return {.m = p.Rows(),
+          .n = p.n,
+          .k = p.k,
+          .a = p.a,
+          .b = p.b,
+          .c = p.c,
+          .d = p.d,
+          .b_major = p.b_major,
+          .lda = p.lda,
+          .ldb = p.ldb,
+          .ldc = p.ldc,
+          .ldd = p.ldd,
+          .alpha = p.alpha,
+          .beta = p.beta,
+          .bias = p.bias,
+          .sum = p.sum,
+          .scale = p.scale,
+          .numerics = p.numerics,
+          .align_a = p.align_a,
+          .align_b = p.align_b,
+          .align_c = p.align_c,
+          .align_d = p.align_d,
+          .epilogue = p.epilogue};
+}
+
+// Stored rows of a group's B, and elements of each.
+int64_t RowsOfB(const GroupedGemmProblem& p) { return p.b_major == Major::kK ? p.n : p.k; }
+int64_t InnerOfB(const GroupedGemmProblem& p) { return p.b_major == Major::kK ? p.k : p.n; }
+
+Status CheckGroups(const GroupedGemmProblem& p) {
+  LS_TRY(CheckExtent("groups", p.groups));
+  LS_TRY(CheckExtent("m", p.m));
+  LS_TRY(CheckPitch("stride_b", p.stride_b));
+  // Rows and columns of all groups are counted in s32, and so are tiles, of which each group may have an incomplete
+  // row.
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return BoundedProduct((p.Rows() + rows - 1) / rows + p.groups, (p.n + columns - 1) / columns);
+  };
+  const bool many = p.Rows() >= kMaxExtent || BoundedProduct(p.groups, p.n) >= kMaxExtent;
+  if (many || std::max(tiles(64, 8), tiles(8, 64)) >= kMaxExtent)
+    return InvalidProblem(Cat("groups=", p.groups, " m=", p.m, " n=", p.n, " makes more than ", kMaxExtent - 1,
+                              " rows, columns or output tiles; split the problem"));
+  if (p.scale != Scaling::kNone && p.scale != Scaling::kTensor)
+    return InvalidProblem(Cat("scale=", NameOf(p.scale), " is not supported for groups; use scale=tensor"));
+  return Ok();
+}
+
+// Blocks of rows do not end where groups do, and partial rows are counted on the host, which does not know the sizes.
+Status CheckSteps(const GroupedGemmProblem& p) {
+  for (const EpilogueStep& step : p.epilogue) {
+    if (InfoOf(step.kind).operand == StepOperand::kBlocks)
+      return InvalidProblem(Cat("epilogue: '", PrintStep(step, kGemmLetters),
+                                "' has one value for 128 rows, which may be of several groups; use a factor of rows"));
+  }
+  if (!OrdersReductions(p.epilogue, p.numerics)) return Ok();
+  return InvalidProblem(Cat("numerics=", NameOf(p.numerics),
+                            ": reductions over groups are added in any order; use numerics=default, or reduce D"));
+}
+
+Status CheckStride(const GroupedGemmProblem& p) {
+  LS_TRY(CheckFootprint("stride_b", p.groups, p.stride_b));
+  const int64_t whole = (RowsOfB(p) - 1) * p.ldb + InnerOfB(p);
+  if (p.groups == 1 || p.stride_b >= whole) return Ok();
+  return InvalidProblem(Cat("stride_b=", p.stride_b, " makes the matrices of groups overlap; use at least ", whole,
+                            ", or leave it out for packed matrices"));
+}
+
+}  // namespace
+
+Result<Problem> ParseGroupedGemm(const std::vector<std::string_view>& words) {
+  LS_ASSIGN(ParsedKeys<GroupedGemmProblem> parsed,
+            ParseKeys<GroupedGemmProblem>(words, kKeys, "a grouped_gemm needs groups=, m=, n= and k="));
+  GroupedGemmProblem& problem = parsed.problem;
+  if (!parsed.Given("b")) problem.b = problem.a;
+  if (!parsed.Given("d")) problem.d = ResultType(problem.a);
+  if (!parsed.Given("c")) problem.c = AddendType(problem.d);
+  return Problem(problem);
+}
+
+std::vector<GrammarRow> GroupedGemmKeys() { return RowsOf<GroupedGemmProblem>(kKeys); }
+
+Result<Problem> Complete(GroupedGemmProblem p) {
+  LS_TRY(CheckGroups(p));
+  LS_ASSIGN(const Problem completed, Complete(OneGroup(p)));
+  const auto& one = std::get<GemmProblem>(completed);
+  p.lda = one.lda;
+  p.ldb = one.ldb;
+  p.ldc = one.ldc;
+  p.ldd = one.ldd;
+  p.epilogue = one.epilogue;
+  if (p.stride_b == 0) p.stride_b = one.stride_b;
+  LS_TRY(CheckSteps(p));
+  LS_TRY(CheckStride(p));
+  return Problem(std::move(p));
+}
+
+std::string Print(const GroupedGemmProblem& p) {
+  GroupedGemmProblem packed{.c = AddendType(p.d)};
+  const auto packed_or_none = [](int64_t pitch, int64_t inner) { return pitch == 0 ? 0 : inner; };
+  packed.lda = packed_or_none(p.lda, p.k);
+  packed.ldb = packed_or_none(p.ldb, InnerOfB(p));
+  packed.ldc = packed_or_none(p.ldc, p.n);
+  packed.ldd = packed_or_none(p.ldd, OutputColumns(p));
+  packed.stride_b = packed_or_none(p.stride_b, BoundedProduct(RowsOfB(p), p.ldb));
+  return Cat("grouped_gemm", PrintKeys<GroupedGemmProblem>(p, packed, kKeys));
+}
+
+// With all rows in groups.
+double Flops(const GroupedGemmProblem& p) { return Flops(OneGroup(p)); }
+
+double Bytes(const GroupedGemmProblem& p) {
+  const auto bytes = [](int64_t count, DataType type) {
+    return static_cast<double>(count) * static_cast<double>(DataTypeBytes(type));
+  };
+  const auto groups = static_cast<double>(p.groups);
+  const int64_t rows = p.Rows();
+  double sum = bytes(rows * p.k, p.a) + groups * bytes(p.k * p.n, p.b) + bytes(rows * OutputColumns(p), p.d);
+  if (p.beta != 0) sum += bytes(rows * p.n, p.c);
+  if (p.bias == BiasAxis::kM) sum += bytes(rows, AddendType(p.d));
+  if (p.bias == BiasAxis::kN) sum += groups * bytes(p.n, AddendType(p.d));
+  const int64_t integers = p.layout == GroupLayout::kMasked ? p.groups : p.groups + 1;
+  return sum + bytes(integers, DataType::kS32) + ScaleBytes(p);
+}
+
+}  // namespace laneshift::ir

@@ -1,0 +1,52 @@
+// The offsets of a grouped GEMM: how rows are divided among groups where the caller has no data, and which rows a group
+// has by the rules of laneshift/problem.h, found independently of the compiler.
+//
+// Thread-safety: values and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/reference/host_reference.h"
+
+namespace laneshift::measure {
+
+struct GroupSizes {
+  enum Kind : uint8_t {
+    kUniform,  // as equal as they can be
+    kRandom,   // each row draws its group
+    kZipf,     // as kRandom, the i-th most frequent group with a probability proportional to 1 / i
+    kGiven,
+  } kind = kRandom;
+  uint64_t seed = 0;
+  std::vector<int64_t> given{};
+};
+
+// With layout=masked each group has its own m rows: uniform is all of them, random any number of them, and zipf m / i.
+// "uniform", "random:SEED", "zipf:SEED", sizes as "3,0,5", or a file of them. kInvalidArgument names what is wrong.
+Result<GroupSizes> ParseGroupSizes(std::string_view text);
+
+// What is in memory: where groups begin, and the last one ends; or the sizes. kInvalidArgument: other than `groups`
+// sizes, or more than m rows.
+Result<HostTensor> GroupTensor(const GroupedGemmProblem& problem, const GroupSizes& sizes);
+
+// Sets those of a problem by the text of ParseGroupSizes, or random ones of `seed` if it is empty; nothing if there are
+// no groups. kInvalidArgument also if there are none but the text is not empty.
+Status DivideRows(const Problem& problem, const std::string& sizes, uint64_t seed, HostOperands& operands);
+
+struct RowRange {
+  int64_t begin = 0, end = 0;
+
+  bool operator==(const RowRange&) const = default;
+};
+// The rows of each group as kernels take them, whatever is in memory: ascending, without overlap, inside of D.
+std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const HostOperands& operands);
+// The group that has the row; -1: none.
+int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row);
+
+// Rows of a tensor with the rows of D that belong to no group and are not 0xff in every byte any more.
+std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<RowRange>& groups);
+
+}  // namespace laneshift::measure

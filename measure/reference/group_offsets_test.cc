@@ -1,0 +1,153 @@
+#include "measure/reference/group_offsets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "measure/reference/host_reference.h"
+
+namespace laneshift::measure {
+namespace {
+
+const GroupedGemmProblem& Grouped(const Problem& problem) { return std::get<GroupedGemmProblem>(problem); }
+
+HostTensor Offsets(const std::vector<int32_t>& values) {
+  HostTensor tensor{.shape = {.type = DataType::kS32}, .bytes = {}};
+  tensor.shape.extents.back() = static_cast<int64_t>(values.size());
+  tensor.bytes.resize(values.size() * sizeof(int32_t));
+  for (size_t i = 0; i < values.size(); ++i) {
+    StoreElement(tensor.bytes.data(), DataType::kS32, static_cast<int64_t>(i), values[i]);
+  }
+  return tensor;
+}
+
+std::vector<int64_t> SizesFor(const Problem& problem, const std::string& text) {
+  HostOperands operands;
+  const Status divided = DivideRows(problem, text, 0, operands);
+  EXPECT_TRUE(divided.has_value()) << divided.error().message;
+  std::vector<int64_t> sizes;
+  if (!divided) return sizes;
+  for (const RowRange& group : RowsOfGroups(Grouped(problem), operands)) sizes.push_back(group.end - group.begin);
+  return sizes;
+}
+
+// Of offsets, or of sizes with layout=masked.
+std::vector<RowRange> RowsFor(std::string_view text, const std::vector<int32_t>& values) {
+  HostOperands operands;
+  const Problem problem = *ParseProblem(text);
+  operands.group_offsets = operands.group_sizes = Offsets(values);
+  return RowsOfGroups(Grouped(problem), operands);
+}
+
+TEST(GroupSizes, AreWhatTheTextSays) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=4 m=1002 n=8 k=8");
+  EXPECT_EQ(SizesFor(problem, "uniform"), (std::vector<int64_t>{251, 251, 250, 250}));
+  EXPECT_EQ(SizesFor(problem, "3,0,5,0"), (std::vector<int64_t>{3, 0, 5, 0}));
+  const std::string path = testing::TempDir() + "/sizes.txt";
+  std::ofstream(path) << "3 0\n5,7\n";
+  EXPECT_EQ(SizesFor(problem, path), (std::vector<int64_t>{3, 0, 5, 7}));
+  for (const char* drawn : {"random:1", "zipf:1"}) {
+    const std::vector<int64_t> sizes = SizesFor(problem, drawn);
+    EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), 1002) << drawn;
+    EXPECT_EQ(sizes, SizesFor(problem, drawn)) << drawn;
+  }
+  EXPECT_NE(SizesFor(problem, "random:1"), SizesFor(problem, "random:2"));
+  // 1 / (1 + 1/2 + 1/3 + 1/4) = 0.48 of the rows are in the most frequent group.
+  const std::vector<int64_t> zipf = SizesFor(problem, "zipf:1");
+  EXPECT_NEAR(static_cast<double>(*std::max_element(zipf.begin(), zipf.end())), 481, 60);
+}
+
+TEST(GroupSizes, MistakesAreNamed) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=2 m=10 n=8 k=8");
+  const auto message = [&](std::string_view text) {
+    const auto sizes = ParseGroupSizes(text);
+    if (!sizes) return sizes.error().message;
+    const auto tensor = GroupTensor(Grouped(problem), *sizes);
+    return tensor ? std::string() : tensor.error().message;
+  };
+  EXPECT_NE(message("1,2,3").find("has 3 sizes, but groups=2"), std::string::npos);
+  EXPECT_NE(message("5,6").find("the first 2 groups have 11 rows, but m=10"), std::string::npos);
+  EXPECT_NE(message("random:x").find("write for example random:1"), std::string::npos);
+  EXPECT_NE(message("/nowhere/sizes").find("; use uniform, random:SEED"), std::string::npos);
+  HostOperands operands;
+  EXPECT_NE(DivideRows(*ParseProblem("gemm m=1 n=1 k=1"), "uniform", 1, operands)
+                .error()
+                .message.find("a gemm has no groups"),
+            std::string::npos);
+  const Problem masked = *ParseProblem("grouped_gemm groups=2 m=10 n=8 k=8 layout=masked");
+  EXPECT_NE(DivideRows(masked, "3,11", 1, operands).error().message.find("group 1 has 11 rows, but m=10"),
+            std::string::npos);
+}
+
+TEST(GroupSizes, OfMaskedGroupsAreThoseOfEach) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=4 m=120 n=8 k=8 layout=masked");
+  EXPECT_EQ(SizesFor(problem, "uniform"), (std::vector<int64_t>{120, 120, 120, 120}));
+  EXPECT_EQ(SizesFor(problem, "3,0,120,0"), (std::vector<int64_t>{3, 0, 120, 0}));
+  std::vector<int64_t> zipf = SizesFor(problem, "zipf:1");
+  std::sort(zipf.begin(), zipf.end());
+  EXPECT_EQ(zipf, (std::vector<int64_t>{30, 40, 60, 120}));
+  for (const int64_t size : SizesFor(problem, "random:3")) EXPECT_LE(size, 120);
+}
+
+// laneshift/problem.h: clamped to 0 ... m, and no smaller than the one before.
+TEST(RowsOfGroups, AreValidWhateverIsInMemory) {
+  constexpr const char* kText = "grouped_gemm groups=3 m=10 n=8 k=8";
+  constexpr int32_t kLeast = -2147483647 - 1;
+  using Rows = std::vector<RowRange>;
+  EXPECT_EQ(RowsFor(kText, {2, 5, 5, 9}), (Rows{{2, 5}, {5, 5}, {5, 9}}));
+  EXPECT_EQ(RowsFor(kText, {-7, 5, 3, 6}), (Rows{{0, 5}, {5, 5}, {5, 6}}));
+  EXPECT_EQ(RowsFor(kText, {0, 2147483647, 4, kLeast}), (Rows{{0, 10}, {10, 10}, {10, 10}}));
+  EXPECT_EQ(RowsFor("grouped_gemm groups=3 m=10 n=8 k=8 layout=masked", {4, 11, kLeast}),
+            (Rows{{0, 4}, {10, 20}, {20, 20}}));
+  const std::vector<int64_t> groups = {-1, -1, 0, 0, 0, 2, 2, 2, 2, -1};
+  for (size_t row = 0; row < groups.size(); ++row) {
+    EXPECT_EQ(GroupOf(RowsFor(kText, {2, 5, 5, 9}), static_cast<int64_t>(row)), groups[row]);
+  }
+}
+
+// Against the definition in problem.h, element by element; and each element, and each row of no group, counts.
+TEST(GroupedReference, AgreesWithTheDefinition) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=3 m=9 n=4 k=5 a=bf16 d=f32 bias=n alpha=2 b_major=n");
+  const GroupedGemmProblem& p = Grouped(problem);
+  HostOperands operands = HostOperands::Random(problem, 7);
+  operands.group_offsets = Offsets({1, 4, 4, 8});
+  HostTensor d = HostTensor::Poisoned(Stored(problem, OperandRole::kD));
+  const std::vector<int64_t> groups = {-1, 0, 0, 0, 2, 2, 2, 2, -1};
+  for (int64_t i = 0; i < p.m; ++i) {
+    const int64_t group = groups[static_cast<size_t>(i)];
+    if (group < 0) continue;
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = 0;
+      for (int64_t q = 0; q < p.k; ++q) {
+        sum += ElementAt(operands.a.bytes.data(), p.a, i * 5 + q) *
+               ElementAt(operands.b.bytes.data(), p.b, group * 20 + q * 4 + j);
+      }
+      StoreElement(d.bytes.data(), p.d, i * 4 + j, 2 * sum + ElementAt(operands.bias.bytes.data(), p.d, group * 4 + j));
+    }
+  }
+  const Comparison right = CompareAll(problem, operands, d);
+  EXPECT_EQ(right.compared, 7 * 4);
+  EXPECT_EQ(right.not_finite + right.overwritten, 0);
+  EXPECT_GT(right.reference_squares, 0);
+  EXPECT_LT(right.RelativeError(), 1e-7);
+  EXPECT_LT(CompareSample(problem, operands, d, 200, 1).RelativeError(), 1e-7);
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      HostTensor wrong = d;
+      StoreElement(wrong.bytes.data(), p.d, i * 4 + j, 30);
+      const Comparison found = CompareAll(problem, operands, wrong);
+      if (groups[static_cast<size_t>(i)] >= 0) {
+        EXPECT_GT(found.RelativeError(), 1e-2) << i << ", " << j;
+      } else {
+        EXPECT_EQ(found.overwritten, 1);
+        EXPECT_EQ(found.first_overwritten, i);
+        EXPECT_EQ(CompareSample(problem, operands, wrong, 50, 1).overwritten, 1);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace laneshift::measure

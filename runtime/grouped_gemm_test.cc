@@ -1,0 +1,175 @@
+// Grouped GEMMs through the public interface: what a kernel does with the offsets that are in device memory, valid or
+// not. Rows that belong to no group keep their values, and the emulator reports any access outside of an operand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "laneshift/engine.h"
+#include "laneshift/host_run.h"
+
+namespace laneshift {
+namespace {
+
+constexpr int kGroups = 4, kM = 200, kN = 72, kK = 64;
+constexpr float kUntouched = -12345;
+
+// The group of each row by the rules of laneshift/problem.h; -1: none. With layout=masked there are kM for each group.
+std::vector<int> GroupsBySizes(const std::vector<int32_t>& sizes) {
+  std::vector<int> groups(kGroups * kM, -1);
+  for (int g = 0; g < kGroups; ++g) {
+    const auto first = groups.begin() + g * kM;
+    std::fill(first, first + std::clamp(sizes[static_cast<size_t>(g)], 0, kM), g);
+  }
+  return groups;
+}
+std::vector<int> GroupsOf(const std::vector<int32_t>& offsets) {
+  std::vector<int> groups(kM, -1);
+  int begin = std::clamp(offsets[0], 0, kM);
+  for (int g = 0; g < kGroups; ++g) {
+    const int end = std::clamp(offsets[static_cast<size_t>(g) + 1], begin, kM);
+    std::fill(groups.begin() + begin, groups.begin() + end, g);
+    begin = end;
+  }
+  return groups;
+}
+
+// A is 1 everywhere, and B is the number of its group plus 1: exact in every order of summation.
+struct Data {
+  std::vector<uint16_t> a = std::vector<uint16_t>(kGroups * kM * kK, 0x3f80);
+  std::vector<uint16_t> b;
+  Data() {
+    constexpr uint16_t kNumbers[kGroups] = {0x3f80, 0x4000, 0x4040, 0x4080};  // 1, 2, 3, 4 in bf16
+    for (const uint16_t number : kNumbers) b.insert(b.end(), kN * kK, number);
+  }
+};
+
+struct Case {
+  const char* name;
+  std::vector<int32_t> offsets;
+};
+
+class GroupedGemm : public testing::TestWithParam<const char*> {
+ protected:
+  Engine Open(const char* order) {
+    EngineOptions options{.device = "emulator", .target = GetParam(), .store_directory = ":memory:"};
+    options.async_order = *ParseAsyncOrder(order);
+    options.emulator_multiprocessors = 5;
+    return *Engine::Open(options);
+  }
+};
+
+TEST_P(GroupedGemm, TakesOffsetsAsTheyAre) {
+  const Case cases[] = {
+      {"valid", {0, 7, 7, 150, 199}},
+      {"the first group begins later", {30, 60, 61, 62, 200}},
+      {"all rows in one group", {0, 0, 200, 200, 200}},
+      {"no rows", {0, 0, 0, 0, 0}},
+      {"no rows, at the end", {200, 200, 200, 200, 200}},
+      {"descending", {0, 100, 50, 120, 90}},
+      {"negative", {-100, -3, 40, -2147483647 - 1, 64}},
+      {"beyond m", {0, 64, 201, 2147483647, 100}},
+      {"all beyond m", {500, 600, 700, 800, 900}},
+      {"a long fall", {2147483647, -2147483647 - 1, 5, 6, 7}},
+  };
+  const Data data;
+  const char* schedules[] = {"tile=64x64x64 stages=2", "tile=16x64x64 stages=2 rows=n",
+                             "tile=64x64x64 stages=2 cluster=2x1 d_store=direct"};
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=200 n=72 k=64 a=bf16 d=f32");
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  for (const char* order : {"eager", "late", "random:4"}) {
+    const Engine engine = Open(order);
+    for (const char* schedule : schedules) {
+      for (const Case& c : cases) {
+        std::vector<float> d(kM * kN, kUntouched);
+        const Status ran = RunFromHost(
+            engine, *problem,
+            GemmArguments{.a = data.a.data(), .b = data.b.data(), .d = d.data(), .group_offsets = c.offsets.data()},
+            *ParseSchedule(schedule));
+        ASSERT_TRUE(ran.has_value()) << c.name << ", " << schedule << ": " << ran.error().message;
+        const std::vector<int> groups = GroupsOf(c.offsets);
+        for (int row = 0; row < kM; ++row) {
+          const int group = groups[static_cast<size_t>(row)];
+          const float expected = group < 0 ? kUntouched : static_cast<float>(kK * (group + 1));
+          const auto* first = d.data() + row * kN;
+          ASSERT_TRUE(std::all_of(first, first + kN, [&](float value) { return value == expected; }))
+              << c.name << ", " << schedule << ", " << order << ": row " << row << " of group " << group;
+        }
+        const auto report = engine.TakeReport();
+        ASSERT_TRUE(report.has_value());
+        EXPECT_TRUE(report->Clean()) << c.name << ": " << (report->hazards.empty() ? "" : report->hazards.front());
+      }
+    }
+  }
+}
+
+TEST_P(GroupedGemm, TakesSizesAsTheyAre) {
+  const Case cases[] = {
+      {"valid", {7, 0, 200, 65}},
+      {"no rows", {0, 0, 0, 0}},
+      {"all rows", {200, 200, 200, 200}},
+      {"invalid", {-1, 201, 2147483647, -2147483647 - 1}},
+  };
+  const Data data;
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=200 n=72 k=64 a=bf16 d=f32 layout=masked");
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  for (const char* order : {"eager", "late", "random:4"}) {
+    const Engine engine = Open(order);
+    for (const char* schedule : {"tile=64x64x64 stages=2", "tile=16x64x64 stages=2 rows=n"}) {
+      for (const Case& c : cases) {
+        std::vector<float> d(kGroups * kM * kN, kUntouched);
+        const Status ran = RunFromHost(
+            engine, *problem,
+            GemmArguments{.a = data.a.data(), .b = data.b.data(), .d = d.data(), .group_sizes = c.offsets.data()},
+            *ParseSchedule(schedule));
+        ASSERT_TRUE(ran.has_value()) << c.name << ", " << schedule << ": " << ran.error().message;
+        const std::vector<int> groups = GroupsBySizes(c.offsets);
+        for (size_t i = 0; i < d.size(); ++i) {
+          const int group = groups[i / kN];
+          ASSERT_EQ(d[i], group < 0 ? kUntouched : static_cast<float>(kK * (group + 1)))
+              << c.name << ", " << schedule << ", " << order << ": row " << i / kN;
+        }
+        const auto report = engine.TakeReport();
+        EXPECT_TRUE(report && report->Clean()) << c.name;
+      }
+    }
+  }
+}
+
+TEST_P(GroupedGemm, NeedsTheOffsets) {
+  const Data data;
+  std::vector<float> d(kM * kN);
+  const Engine engine = Open("eager");
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=200 n=72 k=64 a=bf16 d=f32");
+  const auto plan = engine.MakePlan(*problem);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  const Status ran =
+      RunFromHost(engine, *problem, GemmArguments{.a = data.a.data(), .b = data.b.data(), .d = d.data()});
+  ASSERT_FALSE(ran.has_value());
+  EXPECT_NE(ran.error().message.find("pointer group_offsets is null"), std::string::npos) << ran.error().message;
+  const Status launched = plan->Execute(nullptr, GemmArguments{.a = d.data(), .b = d.data(), .d = d.data()});
+  ASSERT_FALSE(launched.has_value());
+  EXPECT_NE(launched.error().message.find("pointer group_offsets is null"), std::string::npos)
+      << launched.error().message;
+}
+
+TEST_P(GroupedGemm, RefusesSchedulesThatNeedToKnowTheSizes) {
+  const Engine engine = Open("eager");
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=2000 n=256 k=256");
+  const std::pair<const char*, const char*> refused[] = {
+      {"d_store=tma", "use d_store=rows or d_store=direct"},
+      {"split_k=2", "use split_k=1"},
+      {"b_keep=4", "use b_keep=0"},
+  };
+  for (const auto& [schedule, cure] : refused) {
+    const auto plan = engine.MakePlan(*problem, *ParseSchedule(schedule));
+    ASSERT_FALSE(plan.has_value()) << schedule;
+    EXPECT_NE(plan.error().message.find(cure), std::string::npos) << schedule << ": " << plan.error().message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, GroupedGemm, testing::Values("sm_100a", "sm_90a"));
+
+}  // namespace
+}  // namespace laneshift
