@@ -34,12 +34,15 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
 // Checks the schedule, then builds the program.
 Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, const target::Target& target) {
   Contraction stored = ContractionOf(problem, asked);
+  if (ContractionsOf(problem) > 1)
+    return MakeError(ErrorCode::kUnsupported, "a conv_dgrad with a stride above 1 has no kernel; use stride=1");
   LS_TRY(CheckPacks(stored, asked, target));
   const auto& [contraction, schedule] = ProductOf(std::move(stored), asked);
   LS_TRY(CheckSchedule(contraction, schedule, target));
   LS_TRY(CheckNumerics(contraction, schedule));
-  return contraction.ReadsPixels() ? BuildConv(contraction, schedule, target)
-                                   : BuildGemm(contraction, schedule, target);
+  if (contraction.SumsPixels()) return BuildFilterGradient(contraction, schedule, target);
+  return contraction.RowsArePixels() ? BuildConv(contraction, schedule, target)
+                                     : BuildGemm(contraction, schedule, target);
 }
 
 // Bytes of one stage of a ring, with its barriers.

@@ -58,6 +58,7 @@ Status RoleVerifier::CheckPromoted(int column, const FragmentLayout& piece) cons
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   LS_TRY(Needs({PitchOf(operand), StrideOf(operand)}));
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kPaddedQ, Binding::kOutQ, Binding::kOutP}));
+  if (rows == RowMap::kFilters) LS_TRY(Needs({Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(operand);
 }
 

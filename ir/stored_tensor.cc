@@ -73,7 +73,11 @@ std::vector<int64_t> StoredTensor::Shape() const {
 }
 
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
-int64_t OutputColumns(const ConvProblem& p) { return IsGated(p.epilogue) ? p.k / 2 : p.k; }
+int64_t OutputColumns(const ConvProblem& p) {
+  if (p.pass == ConvPass::kDgrad) return p.c;
+  if (p.pass == ConvPass::kWgrad) return p.c / p.groups;
+  return IsGated(p.epilogue) ? p.k / 2 : p.k;
+}
 
 StoredTensor ScaleBlocks(int64_t batch, int64_t rows, int64_t k) {
   const int64_t lines = ScaleBlock::Count(ScaleBlock::Count(k, kMxRun), ScaleBlock::kFactors) * ScaleBlock::kLines;
@@ -112,15 +116,15 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
 StoredTensor Stored(const ConvProblem& p, OperandRole role) {
   switch (role) {
     case OperandRole::kA:
-      return Images(p, p.x, p.n, p.input, p.c, p.x_pitch);
     case OperandRole::kB:
-      return Images(p, p.w, p.k, p.filter, p.c / p.groups, p.w_pitch);
     case OperandRole::kC:
-      return Images(p, p.z, p.n, p.Output(), p.k, p.z_pitch);
-    case OperandRole::kD:
-      return Images(p, p.y, p.n, p.Output(), OutputColumns(p), p.y_pitch);
+    case OperandRole::kD: {
+      const ConvOperand operand = OperandsOf(p.pass)[static_cast<size_t>(role)];
+      const ConvTensor tensor = ConvTensors(p)[static_cast<size_t>(operand)];
+      return Images(p, p.*FieldsOf(operand).type, tensor.outer, tensor.extents, tensor.inner, p.*tensor.pitches);
+    }
     case OperandRole::kBias:
-      return Vector(AddendType(p.y), p.k);
+      return Vector(AddendType(ResultTypeOf(p)), p.k);
     case OperandRole::kScaleA:
     case OperandRole::kScaleB:
     case OperandRole::kScaleD:
@@ -165,10 +169,14 @@ StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& ou
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
   const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
-  const AxisLetters letters = gemm != nullptr ? kGemmLetters : kConvLetters;
+  const AxisLetters letters =
+      gemm != nullptr ? kGemmLetters : LettersOf(std::get<ConvProblem>(problem).pass);
   const StoredTensor output = Stored(problem, OperandRole::kD);
-  const int64_t products =
-      gemm != nullptr ? gemm->n : std::get<ConvProblem>(problem).k;  // columns before the gated linear unit
+  const auto columns_of_b = [](const auto& kind) {
+    const int64_t columns = OutputColumns(kind);
+    return IsGated(kind.epilogue) ? 2 * columns : columns;
+  };
+  const int64_t products = std::visit(columns_of_b, problem);  // columns before the gated linear unit
   const int64_t rows = gemm != nullptr ? gemm->m : output.Rows();
   const size_t gate = GateOf(epilogue);
   std::vector<EpilogueTensor> tensors;
@@ -204,12 +212,11 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role) {
   constexpr size_t kAligned = 4;
   static constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
                                                             &GemmProblem::align_c, &GemmProblem::align_d};
-  static constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
-                                                            &ConvProblem::align_z, &ConvProblem::align_y};
   const auto index = static_cast<size_t>(role);
   if (index >= kAligned) return 0;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->*kGemm[index];
-  return std::get<ConvProblem>(problem).*kConv[index];
+  const ConvProblem& conv = std::get<ConvProblem>(problem);
+  return conv.*FieldsOf(conv.pass, index).align;
 }
 
 double ScaleBytes(const Problem& problem) {
@@ -221,10 +228,13 @@ double ScaleBytes(const Problem& problem) {
 }
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
-  static constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
-                                                        {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"}};
-  static_assert(std::size(kNames) == std::variant_size_v<Problem>);
-  return kNames[problem.index()][static_cast<int>(role)];
+  static constexpr std::string_view kNames[][kRoles] = {
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
+      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"},
+      {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x"},
+      {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w"}};
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  return kNames[conv == nullptr ? 0 : 1 + static_cast<size_t>(conv->pass)][static_cast<size_t>(role)];
 }
 
 }  // namespace laneshift::ir

@@ -14,7 +14,8 @@
 
 namespace laneshift::ir {
 
-// The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM.
+// The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM. Those
+// of the gradient of x are y, w, z and x, those of the gradient of w are y, x, z and w.
 enum class OperandRole : uint8_t { kA, kB, kC, kD, kBias, kScaleA, kScaleB, kScaleD };
 inline constexpr size_t kRoles = 8;
 constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA; }
@@ -59,7 +60,7 @@ struct StoredTensor {
 };
 
 // Columns of D: half of B's if the epilogue has a gated linear unit. For a convolution the channels of y, then half as
-// many as filters.
+// many as filters; of x, or of a filter, where D is a gradient.
 int64_t OutputColumns(const GemmProblem& problem);
 int64_t OutputColumns(const ConvProblem& problem);
 

@@ -14,6 +14,7 @@
 #include "laneshift/c.h"
 #include "laneshift/device_memory.h"
 #include "laneshift/engine.h"
+#include "runtime/argument_roles.h"
 
 struct laneshift_engine {
   laneshift::Engine engine;
@@ -21,7 +22,7 @@ struct laneshift_engine {
 
 struct laneshift_plan {
   laneshift::Plan plan;
-  bool of_conv;
+  laneshift::Problem problem;
   std::string cache, choice;
 };
 
@@ -236,8 +237,7 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
     LS_ASSIGN(laneshift::Plan made, engine->engine.MakePlan(parsed, constraint));
     std::string cache(laneshift::CacheStateName(made.report().cache));
     std::string choice(laneshift::ChoiceOriginName(made.report().choice));
-    const bool of_conv = std::holds_alternative<laneshift::ConvProblem>(parsed);
-    *plan = new laneshift_plan{std::move(made), of_conv, std::move(cache), std::move(choice)};
+    *plan = new laneshift_plan{std::move(made), parsed, std::move(cache), std::move(choice)};
     return laneshift::Ok();
   });
 }
@@ -291,18 +291,7 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                          .scale_b = scale_b,
                                          .scale_d = scale_d,
                                          .epilogue = operands};
-    if (!plan->of_conv) return plan->plan.Execute(stream, roles, workspace);
-    return plan->plan.Execute(stream,
-                              laneshift::ConvArguments{.x = a,
-                                                       .w = b,
-                                                       .z = c,
-                                                       .y = d,
-                                                       .bias = bias,
-                                                       .scale_x = scale_a,
-                                                       .scale_w = scale_b,
-                                                       .scale_y = scale_d,
-                                                       .epilogue = operands},
-                              workspace);
+    return plan->plan.Execute(stream, laneshift::runtime::ArgumentsOf(plan->problem, roles), workspace);
   });
 }
 

@@ -76,9 +76,13 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
     case SourceKind::kMatrix:
       return TiledTensor(source, source.run, source.MatrixRows(), contraction.batch, param);
     case SourceKind::kPixels:
-      return PixelTensor(source, operand == Operand::kD ? BoxOfY() : BoxOfX(contraction.geometry),
+      return PixelTensor(source, contraction.ReadsTaps(operand) ? BoxOfX(contraction.geometry) : BoxOfY(),
                          contraction.geometry.planes, param);
     case SourceKind::kFilter:
+      if (operand == Operand::kD) {
+        const StoredTensor& memory = source.memory;
+        return TiledTensor(source, memory.Inner(), memory.extents[StoredTensor::kImage], contraction.geometry.taps, param);
+      }
       return TiledTensor(source, contraction.run, contraction.n * contraction.batch, contraction.runs, param);
   }
   __builtin_unreachable();
@@ -95,7 +99,7 @@ constexpr bool IsOfPixels(BindingFamily family) {
 double ProblemNumbers::Of(Binding binding) const {
   const Contraction& c = contraction_;
   const ConvGeometry& geometry = c.geometry;
-  LS_CHECK(c.ReadsPixels() || !IsOfPixels(binding.family), "a product of matrices has no ", ir::PrintBinding(binding));
+  LS_CHECK(c.a.kind == SourceKind::kPixels || !IsOfPixels(binding.family), "a product of matrices has no ", ir::PrintBinding(binding));
   const auto source = [&]() -> const OperandSource& { return c.Of(static_cast<Operand>(binding.index)); };
   switch (binding.family) {
     case BindingFamily::kPitch:
@@ -128,6 +132,10 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.input[DimensionOf(binding)]);
     case BindingFamily::kTaps:
       return Number(geometry.filter[DimensionOf(binding)]);
+    case BindingFamily::kLastTap:
+      return Number(geometry.last_tap[DimensionOf(binding)]);
+    case BindingFamily::kTapStep:
+      return Number(geometry.tap_step[DimensionOf(binding)]);
     case BindingFamily::kConvStride:
       return Number(geometry.stride[DimensionOf(binding)]);
     case BindingFamily::kPad:
@@ -158,7 +166,12 @@ double ProblemNumbers::Of(Binding binding) const {
 }
 
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
-  const ProblemNumbers numbers(problem, schedule);
+  return BindParams(ContractionOf(problem, schedule), schedule, program);
+}
+
+std::vector<BoundParam> BindParams(const Contraction& contraction, const Schedule& schedule,
+                                   const ir::Program& program) {
+  const ProblemNumbers numbers(contraction);
   std::vector<BoundParam> bound;
   for (const ir::Param& param : program.params) {
     bound.push_back({.param = param});
@@ -196,7 +209,7 @@ MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const 
 MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, const ir::Param& param) {
   const Operand operand = OperandOf(param.binding);
   if (param.binding.family == BindingFamily::kMapScale) return ScaleTensor(contraction, operand, param);
-  const OperandSource source = SourceForProduct(contraction.Of(operand), schedule, operand);
+  const OperandSource source = SourceForProduct(contraction, schedule, operand);
   MappedTensor tensor = SourceTensor(contraction, source, operand, param);
   tensor.operand = operand;
   const bool interleaved = operand == Operand::kB && ir::HasSplitGateUp(contraction.epilogue());

@@ -53,6 +53,8 @@ struct BoundParam {
 };
 
 // All parameters of the program, in order: computed once for a plan, so that a launch computes none of it.
+std::vector<BoundParam> BindParams(const Contraction& contraction, const Schedule& schedule,
+                                   const ir::Program& program);
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program);
 
 // The pointer, or the tensor that the tensor map of the operand with this base reads, is in the workspace at `begin`.

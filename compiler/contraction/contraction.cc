@@ -11,7 +11,7 @@ using ir::Operand;
 BiasAxis BiasOf(const GemmProblem& problem) { return problem.bias; }
 BiasAxis BiasOf(const ConvProblem& problem) { return problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone; }
 
-void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contraction) {
+void AddExtents(const GemmProblem& problem, const Schedule&, size_t, Contraction& contraction) {
   contraction.d_rows = "D";
   contraction.m = problem.m;
   contraction.n = problem.n;
@@ -20,10 +20,18 @@ void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contra
   contraction.batch_name = "batch";
 }
 
-void AddExtents(const ConvProblem& problem, const Schedule& schedule, Contraction& contraction) {
-  contraction.geometry = GeometryOf(problem, contraction.a, schedule);
+void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t number, Contraction& contraction) {
+  contraction.geometry = GeometryOf(problem, contraction.a, schedule, number);
   const ConvGeometry& geometry = contraction.geometry;
-  contraction.d_rows = "y";
+  contraction.d_rows = contraction.d.name;
+  if (contraction.SumsPixels()) {
+    contraction.m = geometry.filters;
+    contraction.n = geometry.channels;
+    contraction.run = geometry.positions;
+    contraction.batch = geometry.taps * problem.groups;
+    contraction.batch_name = "taps";
+    return;
+  }
   contraction.m = geometry.positions;
   contraction.n = geometry.filters;
   contraction.run = geometry.run;
@@ -45,7 +53,7 @@ OperandSource& Contraction::Of(Operand operand) {
 
 Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
   Contraction other = *this;
-  std::visit([&](const auto& kind) { AddExtents(kind, schedule, other); }, problem);
+  std::visit([&](const auto& kind) { AddExtents(kind, schedule, 0, other); }, problem);
   return other;
 }
 
@@ -55,14 +63,19 @@ int64_t Contraction::Iterations(const Schedule& schedule) const {
   return geometry.Reuses() ? Blocks(schedule) / geometry.filter[kWidth] : Blocks(schedule);
 }
 
-Contraction ContractionOf(const Problem& problem, const Schedule& schedule) {
+size_t ContractionsOf(const Problem& problem) {
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  return conv != nullptr && conv->pass == ConvPass::kDgrad ? PhasesOf(*conv).size() : 1;
+}
+
+Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number) {
   Contraction contraction{.a = SourceOf(problem, Operand::kA),
                           .b = SourceOf(problem, Operand::kB),
                           .c = SourceOf(problem, Operand::kC),
                           .d = SourceOf(problem, Operand::kD)};
   std::visit(
       [&](const auto& kind) {
-        AddExtents(kind, schedule, contraction);
+        AddExtents(kind, schedule, number, contraction);
         contraction.alpha = kind.alpha;
         contraction.beta = kind.beta;
         contraction.bias = BiasOf(kind);

@@ -15,7 +15,7 @@ TEST(Contraction, OfAGemmHasOneRunOfK) {
   const Problem problem = Parsed("gemm m=100 n=60 k=65 batch=3 alpha=0.5 beta=2 bias=m c=f32 epilogue=swiglu");
   const Schedule schedule{.tile_k = 64};
   const Contraction gemm = ContractionOf(problem, schedule);
-  EXPECT_FALSE(gemm.ReadsPixels());
+  EXPECT_FALSE(gemm.RowsArePixels());
   EXPECT_EQ(gemm.m, 100);
   EXPECT_EQ(gemm.n, 60);
   EXPECT_EQ(gemm.columns, 30);
@@ -34,7 +34,7 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   const Problem problem = Parsed("conv n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2 bias=k");
   Schedule schedule{.tile_k = 32, .reuse = Reuse::kIm2col};
   const Contraction conv = ContractionOf(problem, schedule);
-  EXPECT_TRUE(conv.ReadsPixels());
+  EXPECT_TRUE(conv.RowsArePixels());
   EXPECT_EQ(conv.m, 2 * 9 * 11);
   EXPECT_EQ(conv.n, 12);
   EXPECT_EQ(conv.run, 48);

@@ -48,14 +48,15 @@ class KernelPlanner {
 
   // The copies of operands, which the main kernel then reads.
   Status AddPack() {
-    LS_ASSIGN(ir::Program program, BuildPack(problem_, schedule_, target_));
+    const Contraction contraction = ContractionOf(problem_, schedule_);
+    LS_ASSIGN(ir::Program program, BuildPack(contraction, schedule_, target_));
     PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
-                       .params = BindParams(problem_, schedule_, program),
-                       .geometry = PackLaunch(problem_, schedule_, program, limits_.sm_count)};
+                       .params = BindParams(contraction, schedule_, program),
+                       .geometry = PackLaunch(contraction, schedule_, program, limits_.sm_count)};
     bool first = true;
     for (const ir::Operand operand : kPackableOperands) {
       if (!IsPacked(schedule_, operand)) continue;
-      const auto bytes = static_cast<size_t>(PackedBytes(SourceOf(problem_, operand)));
+      const auto bytes = static_cast<size_t>(PackedBytes(contraction, schedule_, operand));
       const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, bytes);
       PlaceInWorkspace(product_.params, ir::BaseOf(operand), begin);
       // The kernel finds the second copy after the first.

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compiler/emit/plain_kernel.h"
 #include "compiler/legality/tma_addressable.h"
+#include "compiler/plan/filter_packing.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -40,12 +41,6 @@ OperandSource Packed(OperandSource source) {
   return source;
 }
 
-// A copy moves bytes: all types of one size share one kernel.
-DataType TypeOfSize(DataType type) {
-  const int bits = ir::BitsOf(type);
-  return bits == 8 ? DataType::kE4m3 : bits == 16 ? DataType::kBf16 : DataType::kTf32;
-}
-
 // Tiles of one operand.
 int64_t TilesOf(const OperandSource& source, const ir::Program& program) {
   return base::CeilDiv(source.MatrixRows(), program.tile_m) * base::CeilDiv(source.memory.Inner(), program.tile_n) *
@@ -55,18 +50,19 @@ int64_t TilesOf(const OperandSource& source, const ir::Program& program) {
 // What one role copies, as code.
 class CopyWriter {
  public:
-  CopyWriter(const Problem& problem, Builder& b) : problem_(problem), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
+  CopyWriter(const Contraction& contraction, Builder& b)
+      : contraction_(contraction), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
 
   // Of the operand's copy. No device has memory for 2^31 of them.
   ValueId LinesOf(Operand operand) {
-    const OperandSource stored = SourceOf(problem_, operand);
+    const OperandSource& stored = contraction_.Of(operand);
     const auto elements = static_cast<int>(ir::kPackedLine / stored.ElementBytes());
     const ValueId of_row = b_.CeilDiv({Size(stored.inner_axis), b_.Constant(elements)});
     return b_.Mul({b_.Mul({Size(stored.outer_axis), batch_}), of_row});
   }
 
   void Copy(const ir::Program& program, Operand operand, ValueId first_line) {
-    const OperandSource stored = SourceOf(problem_, operand);
+    const OperandSource& stored = contraction_.Of(operand);
     const ValueId tile_m = b_.Constant(program.tile_m);
     const ValueId tile_n = b_.Constant(program.tile_n);
     const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
@@ -83,13 +79,13 @@ class CopyWriter {
  private:
   ValueId Size(ir::Axis axis) { return b_.ParamValue(SizeAlong(axis)); }
 
-  const Problem& problem_;
+  const Contraction& contraction_;
   Builder& b_;
   const ValueId batch_;
 };
 
 // Warps that copy one operand, concurrently with those of the other.
-void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, ir::Program& program) {
+void AddRole(const Contraction& contraction, const Schedule& schedule, Operand operand, ir::Program& program) {
   ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
                 .kind = ir::RoleKind::kCopy,
                 .first_warp = program.threads / 32,
@@ -97,7 +93,7 @@ void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, 
   program.threads += 32 * kPackWarps;
   std::vector<ir::Op> body;
   Builder b(program, body);
-  CopyWriter writer(problem, b);
+  CopyWriter writer(contraction, b);
   const bool after_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
   writer.Copy(program, operand, after_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
   role.body = std::move(body);
@@ -124,6 +120,12 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
   for (const Operand operand : kPackableOperands) {
     const OperandSource& source = contraction.Of(operand);
     const std::string_view name = ir::OperandName(operand);
+    if (PacksFilter(contraction) && operand == Operand::kB) {
+      if (IsPacked(schedule, operand)) continue;
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat("a gradient of x reads ", source.name,
+                           " transposed and its taps in reverse, and a separate kernel packs it so; use b_load=pack"));
+    }
     if (!IsPacked(schedule, operand)) continue;
     if (source.kind != SourceKind::kMatrix) {
       return MakeError(
@@ -142,33 +144,37 @@ PackedProduct ProductOf(Contraction contraction, const Schedule& schedule) {
   PackedProduct product{std::move(contraction), schedule};
   for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
-    OperandSource& source = product.contraction.Of(operand);
-    source = Packed(source);
+    product.contraction.Of(operand) = SourceForProduct(product.contraction, schedule, operand);
     (operand == Operand::kA ? product.schedule.a_load : product.schedule.b_load) = LoadPath::kTma;
   }
   return product;
 }
 
-OperandSource SourceForProduct(const OperandSource& source, const Schedule& schedule, Operand operand) {
-  return IsPacked(schedule, operand) ? Packed(source) : source;
+OperandSource SourceForProduct(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  const OperandSource& source = contraction.Of(operand);
+  if (!IsPacked(schedule, operand)) return source;
+  return source.kind == SourceKind::kFilter ? PackedFilter(contraction, schedule) : Packed(source);
 }
 
-int64_t PackedBytes(const OperandSource& source) {
-  const OperandSource copy = Packed(source);
-  return copy.Stride() * copy.memory.extents[ir::StoredTensor::kImage] * copy.ElementBytes();
+int64_t PackedBytes(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  const OperandSource copy = SourceForProduct(contraction, schedule, operand);
+  constexpr size_t kImage = ir::StoredTensor::kImage;
+  return copy.memory.pitches[kImage] * copy.memory.extents[kImage] * copy.ElementBytes();
 }
 
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  return stored.kind == SourceKind::kMatrix ? stored.memory.Elements() * stored.ElementBytes() : 0;
+  const bool packable = stored.kind == SourceKind::kMatrix || IsTransposedFilter(stored);
+  return packable ? stored.memory.Elements() * stored.ElementBytes() : 0;
 }
 
-Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  if (PacksFilter(contraction)) return BuildFilterPack(contraction, schedule, target);
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
-  program.operand_type = TypeOfSize(SourceOf(problem, Operand::kA).type());
+  program.operand_type = TypeOfSize(contraction.a.type());
   program.tile_m = kPackWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;
@@ -180,16 +186,18 @@ Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, 
   for (const Binding binding : {Binding::kWorkspace, Binding::kM, Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
   for (const Operand operand : kPackableOperands) {
-    if (IsPacked(schedule, operand)) AddRole(problem, schedule, operand, program);
+    if (IsPacked(schedule, operand)) AddRole(contraction, schedule, operand, program);
   }
   return LowerProgram(std::move(program), target);
 }
 
-LaunchGeometry PackLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
+LaunchGeometry PackLaunch(const Contraction& contraction, const Schedule& schedule, const ir::Program& program,
+                          int sm_count) {
+  if (PacksFilter(contraction)) return LaunchOver(TilesOfFilter(contraction, program), program, sm_count);
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
   for (const Operand operand : kPackableOperands) {
-    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(SourceOf(problem, operand), program));
+    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(contraction.Of(operand), program));
   }
   return LaunchOver(tiles, program, sm_count);
 }

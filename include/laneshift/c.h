@@ -85,7 +85,8 @@ size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan);
 void laneshift_plan_free(laneshift_plan* plan);
 
 /* Enqueues d = alpha * a b + beta * c + bias on `stream` (a CUstream or cudaStream_t; null: the default stream). For a
-   convolution the operands are, in the same order, x, w, z, y and the bias. */
+   convolution the operands are, in the same order, x, w, z, y and the bias; for the gradient of x they are y, w, z and
+   x, for the gradient of w they are y, x, z and w. */
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                         const void* b, const void* c, void* d, const void* bias, void* workspace,
                                         char* error, size_t error_bytes);

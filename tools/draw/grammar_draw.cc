@@ -35,7 +35,7 @@ constexpr NumberHint kConvNumbers[] = {{"n", 4, 0.5},      {"d", 6, 0.2},   {"h"
                                        {"groups", 8, 0.15}};
 
 const NumberHint& HintOf(std::string_view kind, std::string_view key) {
-  const std::span<const NumberHint> hints = kind == "conv" ? std::span<const NumberHint>(kConvNumbers) : kGemmNumbers;
+  const std::span<const NumberHint> hints = kind.starts_with("conv") ? std::span<const NumberHint>(kConvNumbers) : kGemmNumbers;
   const auto found = std::find_if(hints.begin(), hints.end(), [&](const NumberHint& hint) { return hint.key == key; });
   return found == hints.end() ? kOther : *found;
 }
@@ -104,7 +104,7 @@ class ProblemDraw {
     std::vector<std::string> steps;
     for (int64_t left = dice_.Scaled(1, 5); left > 0;) {
       const ir::GrammarRow& row = dice_.Of(rows);
-      const std::string& name = kind_ == "conv" ? row.values : row.name;
+      const std::string& name = kind_.starts_with("conv") ? row.values : row.name;
       const bool users = name.starts_with("FILE");
       if (name == "-" || (users && reach_ == DrawReach::kEmulated)) continue;
       steps.push_back(users ? DrawCall(dice_) : DrawStep(name));
