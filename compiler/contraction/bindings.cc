@@ -165,6 +165,26 @@ double ProblemNumbers::Of(Binding binding) const {
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");
 }
 
+namespace {
+
+// Where the contraction's elements of C, D and what lies as D does begin in the caller's tensors.
+int64_t OffsetOf(const Contraction& contraction, Binding binding) {
+  if (binding == Binding::kMapD || binding == Binding::kMapDRest || binding == Binding::kBaseD)
+    return contraction.d.first * contraction.d.ElementBytes();
+  if (binding == Binding::kBaseC) return contraction.c.first * contraction.c.ElementBytes();
+  if (binding.family != BindingFamily::kBaseE) return 0;
+  size_t operand = 0;
+  for (const EpilogueStep& step : contraction.epilogue()) {
+    for (const ir::StepTensor& tensor : ir::TensorsOf(step, contraction.d.type())) {
+      if (operand++ != binding.index) continue;
+      return ir::IsMatrix(tensor.operand) ? contraction.d.first * DataTypeBytes(tensor.type) : 0;
+    }
+  }
+  LS_CHECK(false, "no step has the operand ", ir::PrintBinding(binding));
+}
+
+}  // namespace
+
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
   return BindParams(ContractionOf(problem, schedule), schedule, program);
 }
@@ -176,6 +196,7 @@ std::vector<BoundParam> BindParams(const Contraction& contraction, const Schedul
   for (const ir::Param& param : program.params) {
     bound.push_back({.param = param});
     const ir::ParamKind kind = ir::KindOf(param.binding);
+    bound.back().offset = OffsetOf(numbers.contraction(), param.binding);
     if (param.binding == Binding::kWorkspace) bound.back().in_workspace = 0;
     if (kind == ir::ParamKind::kTensorMap) {
       bound.back().tensor = TensorOf(numbers.contraction(), schedule, param);

@@ -50,6 +50,7 @@ struct BoundParam {
   // Of a pointer or a tensor map: its byte offset in the plan's workspace, or the binding of the caller's address.
   std::optional<size_t> in_workspace{};
   ir::Binding argument = param.binding;
+  int64_t offset = 0;  // bytes from the caller's address
 };
 
 // All parameters of the program, in order: computed once for a plan, so that a launch computes none of it.

@@ -1,5 +1,7 @@
 #include "compiler/contraction/contraction.h"
 
+#include <numeric>
+
 #include "base/integer_math.h"
 #include "ir/epilogue_steps.h"
 
@@ -38,6 +40,19 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
   contraction.runs = geometry.channels * geometry.taps / geometry.run;
   contraction.batch = problem.groups;
   contraction.batch_name = "groups";
+}
+
+// The pixels of a phase among those of `source`. Its base is aligned as that of every phase.
+void TakePhase(const ConvProblem& problem, const GradientPhase& phase, OperandSource& source) {
+  for (size_t d = 0; d < phase.pixels.size(); ++d) {
+    if (problem.stride[d] == 1) continue;
+    const size_t dimension = ir::StoredTensor::kPlane + d;
+    int64_t& pitch = source.memory.pitches[dimension];
+    if (problem.input[d] > 1) source.align = std::gcd(source.align, pitch * source.ElementBytes());
+    source.first += phase.first[d] * pitch;
+    source.memory.extents[dimension] = phase.pixels[d];
+    pitch *= problem.stride[d];
+  }
 }
 
 }  // namespace
@@ -85,6 +100,12 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size
         contraction.steps = &kind.epilogue;
       },
       problem);
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad) {
+    const GradientPhase phase = PhasesOf(*conv).at(number);
+    TakePhase(*conv, phase, contraction.c);
+    TakePhase(*conv, phase, contraction.d);
+  }
   contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
   return contraction;
 }

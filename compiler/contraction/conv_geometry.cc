@@ -97,8 +97,11 @@ void DescribeGradient(const ConvProblem& problem, const GradientPhase& phase, Co
 ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
                         size_t phase) {
   ConvGeometry geometry{.images = problem.n};
+  bool phases = false;  // several, whose kernel is the same
   if (problem.pass == ConvPass::kDgrad) {
-    DescribeGradient(problem, PhasesOf(problem).at(phase), geometry);
+    const std::vector<GradientPhase> all = PhasesOf(problem);
+    phases = all.size() > 1;
+    DescribeGradient(problem, all.at(phase), geometry);
   } else {
     DescribeForward(problem, geometry);
   }
@@ -122,7 +125,7 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   }
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.padded_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
-  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 &&
+  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 && !phases &&
                           geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;
   return geometry;
 }

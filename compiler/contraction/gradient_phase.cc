@@ -16,9 +16,13 @@ void PlanDimension(const ConvProblem& p, size_t d, int64_t first, GradientPhase&
   const auto meets = [&](int64_t tap) { return (first + p.pad_before[d] - tap * dilation) % stride == 0; };
   int64_t tap = 0;
   while (tap < p.filter[d] && !meets(tap)) ++tap;
+  phase.taps[d] = 1;
   phase.tap_step[d] = stride / std::gcd(stride, dilation);
   phase.dilation[d] = dilation / std::gcd(stride, dilation);
-  if (tap == p.filter[d]) return;
+  if (tap == p.filter[d]) {
+    phase.pad[d] = phase.pixels[d];  // every pixel reads before the first one
+    return;
+  }
   phase.taps[d] = base::CeilDiv(p.filter[d] - tap, phase.tap_step[d]);
   phase.last_tap[d] = tap + (phase.taps[d] - 1) * phase.tap_step[d];
   phase.pad[d] = (phase.taps[d] - 1) * phase.dilation[d] - (first + p.pad_before[d] - tap * dilation) / stride;

@@ -16,7 +16,7 @@ namespace laneshift::compiler {
 struct GradientPhase {
   Spatial first{};                // pixel of x; the next ones are a stride of the forward convolution apart
   Spatial pixels{};               // how many there are
-  Spatial taps{};                 // that meet them; 0: the gradient of these pixels is 0
+  Spatial taps{};                 // that meet them; where none does, one that reads outside of the gradient of y
   Spatial last_tap{}, tap_step{};  // tap u of the phase is tap last_tap - u * tap_step of the filter
   // Pixel j of the phase and tap u of the phase meet pixel j - pad + u * dilation of y. A negative pad crops.
   Spatial pad{}, dilation{};

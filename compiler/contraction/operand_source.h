@@ -29,6 +29,7 @@ struct OperandSource {
   // Elements of a row that belong to one matrix of the batch: all of a matrix, the channels of one group of an image.
   int64_t run = 0;
   int64_t align = 0;  // bytes, of the base: what the caller promises
+  int64_t first = 0;  // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
 
   DataType type() const { return memory.type; }
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }
