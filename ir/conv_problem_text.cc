@@ -306,6 +306,8 @@ Result<Problem> ParseConv(ConvPass pass, const std::vector<std::string_view>& wo
   }
   // Defaults of types: B has that of A, D what A gives, z that of D.
   const ConvFields &a = FieldsOf(pass, kConvA), &b = FieldsOf(pass, kConvB), &d = FieldsOf(pass, kConvD);
+  const bool backward = pass != ConvPass::kForward;
+  if (backward && !type_given(a.name) && type_given(b.name)) problem.*a.type = problem.*b.type;
   if (!type_given(b.name)) problem.*b.type = problem.*a.type;
   if (!type_given(d.name)) problem.*d.type = ResultType(problem.*a.type);
   if (!type_given("z")) problem.z = AddendType(problem.*d.type);
@@ -320,7 +322,7 @@ void DescribeFor(ConvPass pass, GrammarRow& row) {
   const std::string a(FieldsOf(pass, kConvA).name), b(FieldsOf(pass, kConvB).name), d(FieldsOf(pass, kConvD).name);
   const bool is_type = row.values == KnownTypes();
   if (is_type && row.name == a) {
-    row.usual = "bf16";
+    row.usual = Cat("that of ", b, ", or bf16");
     row.doc = Cat("type of ", a, "; ", a, " and ", b,
                   " are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8");
   } else if (is_type && row.name == b) {

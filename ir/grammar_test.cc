@@ -13,7 +13,9 @@ namespace {
 
 TEST(Grammar, EveryKeyIsTakenByTheParserAndExplained) {
   const std::pair<std::string_view, std::string> smallest[] = {{"gemm", "gemm m=16 n=16 k=16"},
-                                                               {"conv", "conv w=16 c=16 k=16 s=1"}};
+                                                               {"conv", "conv w=16 c=16 k=16 s=1"},
+                                                               {"conv_dgrad", "conv_dgrad w=16 c=16 k=16 s=1"},
+                                                               {"conv_wgrad", "conv_wgrad w=16 c=16 k=16 s=1"}};
   for (const auto& [kind, text] : smallest) {
     std::set<std::string> names;
     for (const GrammarRow& row : ProblemKeys(kind)) {

@@ -438,7 +438,13 @@ Status CheckSumsPixels(const Contraction& contraction, const Schedule& s, const 
       return Refused(Cat("the tensor core of ", target.name, " reads ", DataTypeName(source.type()),
                          " along k, and k of a conv_wgrad is pixels, whose channels are contiguous; use f16 or bf16"));
     if ((operand == ir::Operand::kA ? s.a_load : s.b_load) != LoadPath::kTma) {
-      return Refused(Cat("only bulk copies load pixels along k; use ", ir::OperandName(operand), "_load=tma"));
+      return Refused(Cat("only bulk copies load pixels along k; use ", ir::OperandName(operand), "_load=tma or pack"));
+    }
+    // Bulk im2col copies begin at multiples of 16 bytes.
+    const int64_t bytes = source.run * source.ElementBytes();
+    if (source.run != source.memory.Inner() && bytes % 16 != 0) {
+      return Refused(Cat("the channels of ", source.name, " of a group are ", bytes,
+                         " bytes, and bulk copies begin at multiples of 16; use groups of whole 16 bytes"));
     }
   }
   if (s.b_keep > 0) return Refused("the pixels of x are not resident in shared memory; use b_keep=0");

@@ -60,21 +60,22 @@ class KernelPlanner {
                           .params = BindParams(contraction, schedule_, program),
                           .geometry = GeometryOf(program, DivisionOf(contraction))};
     product.program = std::move(program);
-    if (PacksAny(schedule_)) LS_TRY(AddPack(contraction, product));
+    for (const PackStep& step : PackStepsOf(contraction, schedule_)) LS_TRY(AddPack(step, product));
     return product;
   }
 
   // The copies of operands, which the main kernel then reads.
-  Status AddPack(const Contraction& contraction, PlannedLaunch& product) {
-    LS_ASSIGN(ir::Program program, BuildPack(contraction, schedule_, target_));
+  Status AddPack(const PackStep& step, PlannedLaunch& product) {
+    const auto& [contraction, schedule] = step;
+    LS_ASSIGN(ir::Program program, BuildPack(contraction, schedule, target_));
     PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
                        .repeats = product.repeats,
-                       .params = BindParams(contraction, schedule_, program),
-                       .geometry = PackLaunch(contraction, schedule_, program, limits_.sm_count)};
+                       .params = BindParams(contraction, schedule, program),
+                       .geometry = PackLaunch(contraction, schedule, program, limits_.sm_count)};
     bool first = true;
     for (const ir::Operand operand : kPackableOperands) {
-      if (!IsPacked(schedule_, operand)) continue;
-      const auto bytes = static_cast<size_t>(PackedBytes(contraction, schedule_, operand));
+      if (!IsPacked(schedule, operand)) continue;
+      const auto bytes = static_cast<size_t>(PackedBytes(contraction, schedule, operand));
       const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, bytes);
       PlaceInWorkspace(product.params, ir::BaseOf(operand), begin);
       // The kernel finds the second copy after the first.
@@ -108,7 +109,9 @@ MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   MoveWork work;
   if (!PacksAny(schedule)) return work;
   for (const ir::Operand operand : kPackableOperands) work.bytes += 2 * BytesToPack(problem, schedule, operand);
-  work.kernels = work.bytes > 0 ? static_cast<int>(ContractionsOf(problem)) : 0;
+  if (work.bytes == 0) return work;
+  const size_t steps = PackStepsOf(ContractionOf(problem, schedule), schedule).size();
+  work.kernels = static_cast<int>(ContractionsOf(problem) * steps);
   return work;
 }
 

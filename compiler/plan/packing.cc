@@ -35,10 +35,44 @@ LoadPath PathOf(const Schedule& schedule, Operand operand) {
 OperandSource Packed(OperandSource source) {
   using enum ir::StoredTensor::Dimension;
   const int64_t line = ir::kPackedLine / source.ElementBytes();
-  source.memory.pitches[kPixel] = base::RoundUp(source.memory.Inner(), line);
-  source.memory.pitches[kImage] = source.Pitch() * source.MatrixRows();
+  ir::StoredTensor& memory = source.memory;
+  memory.pitches[kPixel] = base::RoundUp(memory.Inner(), line);
+  memory.pitches[kRow] = memory.extents[kPixel] * memory.pitches[kPixel];
+  memory.pitches[kPlane] = memory.extents[kRow] * memory.pitches[kRow];
+  memory.pitches[kImage] = memory.extents[kPlane] * memory.pitches[kPlane];
   source.align = kCopyAlignment;
   return source;
+}
+
+LoadPath& PathOf(Schedule& schedule, Operand operand) {
+  return operand == Operand::kA ? schedule.a_load : schedule.b_load;
+}
+
+// Whether all pixels of the images are rows of one matrix.
+bool PixelsAreEven(const ir::StoredTensor& memory) {
+  int64_t expected = memory.pitches[ir::StoredTensor::kPixel];
+  for (size_t i = ir::StoredTensor::kPixel; i > ir::StoredTensor::kImage; --i) {
+    expected *= memory.extents[i];
+    if (memory.extents[i - 1] != 1 && memory.pitches[i - 1] != expected) return false;
+  }
+  return true;
+}
+
+int64_t& ExtentOf(Contraction& contraction, ir::Axis axis) {
+  return axis == ir::Axis::kM ? contraction.m : axis == ir::Axis::kN ? contraction.n : contraction.run;
+}
+
+// Pixels as rows of one matrix.
+Contraction RowsOfPixels(Contraction contraction, Operand operand) {
+  OperandSource& source = contraction.Of(operand);
+  const int64_t rows = source.memory.Rows(), channels = source.memory.Inner();
+  source.kind = SourceKind::kMatrix;
+  source.memory = ir::StoredTensor::Matrices(source.type(), 1, rows, channels,
+                                             source.memory.pitches[ir::StoredTensor::kPixel], 0);
+  contraction.batch = 1;
+  ExtentOf(contraction, source.outer_axis) = rows;
+  ExtentOf(contraction, source.inner_axis) = channels;
+  return contraction;
 }
 
 // Tiles of one operand.
@@ -127,10 +161,15 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
                            " transposed and its taps in reverse, and a separate kernel packs it so; use b_load=pack"));
     }
     if (!IsPacked(schedule, operand)) continue;
-    if (source.kind != SourceKind::kMatrix) {
+    if (source.kind == SourceKind::kFilter) {
       return MakeError(
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
+    }
+    if (source.kind == SourceKind::kPixels && !PixelsAreEven(source.memory)) {
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat(name, "_load=pack copies pixels at a constant stride, and there are gaps between rows, planes "
+                                 "or images of ", source.name, "; pack its images, or use ", name, "_load=tma"));
     }
     if (!Transposes(source, target)) continue;
     return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack keeps the layout of rows, and the tensor core of ",
@@ -145,7 +184,7 @@ PackedProduct ProductOf(Contraction contraction, const Schedule& schedule) {
   for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
     product.contraction.Of(operand) = SourceForProduct(product.contraction, schedule, operand);
-    (operand == Operand::kA ? product.schedule.a_load : product.schedule.b_load) = LoadPath::kTma;
+    PathOf(product.schedule, operand) = LoadPath::kTma;
   }
   return product;
 }
@@ -165,12 +204,38 @@ int64_t PackedBytes(const Contraction& contraction, const Schedule& schedule, Op
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  const bool packable = stored.kind == SourceKind::kMatrix || IsTransposedFilter(stored);
+  const bool packable = stored.kind != SourceKind::kFilter || IsTransposedFilter(stored);
   return packable ? stored.memory.Elements() * stored.ElementBytes() : 0;
 }
 
+std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule& schedule) {
+  std::vector<PackStep> steps;
+  bool matrices = false;
+  for (const Operand operand : kPackableOperands) {
+    if (!IsPacked(schedule, operand)) continue;
+    const SourceKind kind = contraction.Of(operand).kind;
+    matrices = matrices || kind == SourceKind::kMatrix;
+    if (kind == SourceKind::kMatrix) continue;
+    PackStep step{kind == SourceKind::kPixels ? RowsOfPixels(contraction, operand) : contraction, schedule};
+    const Operand other = operand == Operand::kA ? Operand::kB : Operand::kA;
+    if (IsPacked(schedule, other)) PathOf(step.schedule, other) = LoadPath::kTma;
+    steps.push_back(std::move(step));
+  }
+  if (matrices) steps.push_back({contraction, schedule});
+  return steps;
+}
+
+namespace {
+
+// A step that packs filters packs nothing else.
+bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
+  return PacksFilter(contraction) && IsPacked(schedule, Operand::kB);
+}
+
+}  // namespace
+
 Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
-  if (PacksFilter(contraction)) return BuildFilterPack(contraction, schedule, target);
+  if (IsFilterStep(contraction, schedule)) return BuildFilterPack(contraction, schedule, target);
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
@@ -193,7 +258,7 @@ Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& sc
 
 LaunchGeometry PackLaunch(const Contraction& contraction, const Schedule& schedule, const ir::Program& program,
                           int sm_count) {
-  if (PacksFilter(contraction)) return LaunchOver(TilesOfFilter(contraction, program), program, sm_count);
+  if (IsFilterStep(contraction, schedule)) return LaunchOver(TilesOfFilter(contraction, program), program, sm_count);
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
   for (const Operand operand : kPackableOperands) {
