@@ -49,7 +49,7 @@ Result<ReuseMode> Describe(const ModeRow& row, const Problem& problem, const Sch
 std::vector<ReuseMode> CompareReuseModes(const Problem& problem, const Schedule& chosen, const target::Target& target,
                                          int sm_count) {
   std::vector<ReuseMode> modes;
-  if (!compiler::ContractionOf(problem).ReadsPixels()) return modes;
+  if (!compiler::ContractionOf(problem).RowsArePixels()) return modes;
   for (const ModeRow& row : kModes) {
     auto mode = Describe(row, problem, chosen, target, sm_count);
     modes.push_back(mode ? std::move(*mode) : ReuseMode{.name = row.name, .refused = mode.error().message});

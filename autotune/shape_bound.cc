@@ -30,7 +30,7 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const compiler::ConvGeometry& geometry = contraction.geometry;
   // Threads gather K as one run; bulk copies load whole blocks of each.
-  const bool gathers = contraction.ReadsPixels() && shape.a_load == LoadPath::kCopy;
+  const bool gathers = contraction.RowsArePixels() && shape.a_load == LoadPath::kCopy;
   const double run = number(contraction.run);
   return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
           .element_bytes = number(DataTypeBits(contraction.a.type())) / 8,
@@ -41,7 +41,7 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
 // Clocks that threads take to gather the pixels of a tile.
 double GatherClocks(const compiler::Contraction& contraction, const Schedule& shape, const Machine& machine,
                     double depth) {
-  if (!contraction.ReadsPixels() || shape.a_load != LoadPath::kCopy) return 0;
+  if (!contraction.RowsArePixels() || shape.a_load != LoadPath::kCopy) return 0;
   const bool known = contraction.geometry.known_filter;
   const double width = known ? 1 : compiler::GatherWidth(contraction.a);
   return shape.tile_m * depth / width / (known ? machine.known_gather_rate : machine.gather_rate);

@@ -13,6 +13,7 @@
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
+#include "compiler/plan/filter_packing.h"
 #include "compiler/plan/work_plan.h"
 
 namespace laneshift::autotune {
@@ -43,7 +44,9 @@ Schedule WithPaths(const Contraction& contraction, Schedule shape) {
     return static_cast<bool>(compiler::CheckTmaAddressable(contraction, shape, operand));
   };
   if (contraction.b.kind == SourceKind::kFilter)
-    shape.b_load = addressable(Operand::kB) ? LoadPath::kTma : LoadPath::kCopy;
+    shape.b_load = compiler::PacksFilter(contraction) ? LoadPath::kPack
+                   : addressable(Operand::kB)         ? LoadPath::kTma
+                                                      : LoadPath::kCopy;
   shape.d_store = StorePath::kTma;
   // A bulk store would also write rows of the next group.
   if (!contraction.grouped && addressable(Operand::kD)) return shape;
@@ -135,8 +138,9 @@ class ShapeList {
   }
 
   std::vector<Schedule> List() {
-    const std::vector<Variant> variants = contraction_.ReadsPixels() ? PixelVariants(contraction_, constraint_, target_)
-                                                                     : MatrixVariants(contraction_, target_);
+    const std::vector<Variant> variants = contraction_.RowsArePixels()
+                                              ? PixelVariants(contraction_, constraint_, target_)
+                                              : MatrixVariants(contraction_, target_);
     for (const Variant& variant : variants) {
       // Lanes are shifted and masked in tiles of all 128 lanes: a lower tile is not a schedule, and its refusal would
       // hide a better reason.
@@ -336,8 +340,8 @@ class ShapeList {
     const Schedule asked = constraint_.Apply(point);
     // Shapes decide nothing of matrices.
     const Schedule shape =
-        constraint_.Apply(contraction_.ReadsPixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
-                                                     : WithPaths(contraction_, asked));
+        constraint_.Apply(contraction_.RowsArePixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
+                                                       : WithPaths(contraction_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

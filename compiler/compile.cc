@@ -9,6 +9,7 @@
 #include "compiler/legality/check_schedule.h"
 #include "compiler/passes.h"
 #include "compiler/plan/packing.h"
+#include "ir/epilogue_steps.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -31,15 +32,41 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
   return Ok();
 }
 
+// What the main kernel computes, if the schedule is legal for it.
+Result<PackedProduct> Check(Contraction stored, const Schedule& asked, const target::Target& target) {
+  LS_TRY(CheckPacks(stored, asked, target));
+  PackedProduct product = ProductOf(std::move(stored), asked);
+  LS_TRY(CheckSchedule(product.contraction, product.schedule, target));
+  LS_TRY(CheckNumerics(product.contraction, product.schedule));
+  return product;
+}
+
+// Several contractions have one kernel, so that it must know nothing in which they differ.
+Status CheckPhases(const Problem& problem, const Schedule& asked, const target::Target& target) {
+  const auto refused = [](std::string_view what) {
+    return MakeError(ErrorCode::kUnsupported, base::Cat("a conv_dgrad with a stride above 1 ", what));
+  };
+  if (asked.reuse > Reuse::kIm2col)
+    return refused("has a filter of other columns for each remainder of a pixel by the stride; use reuse=im2col");
+  const Contraction first = ContractionOf(problem, asked);
+  if (ir::OrdersReductions(first.epilogue(), first.numerics))
+    return refused("reduces its epilogue's sums in several kernels, which have no fixed order; use numerics=default");
+  for (const EpilogueStep& step : first.epilogue()) {
+    if (ir::InfoOf(step.kind).operand == ir::StepOperand::kBlocks)
+      return refused("has no rows of blocks in its epilogue; leave them out");
+  }
+  for (size_t i = 1; i < ContractionsOf(problem); ++i) LS_TRY(Check(ContractionOf(problem, asked, i), asked, target));
+  return Ok();
+}
+
 // Checks the schedule, then builds the program.
 Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, const target::Target& target) {
-  Contraction stored = ContractionOf(problem, asked);
-  LS_TRY(CheckPacks(stored, asked, target));
-  const auto& [contraction, schedule] = ProductOf(std::move(stored), asked);
-  LS_TRY(CheckSchedule(contraction, schedule, target));
-  LS_TRY(CheckNumerics(contraction, schedule));
-  return contraction.ReadsPixels() ? BuildConv(contraction, schedule, target)
-                                   : BuildGemm(contraction, schedule, target);
+  if (ContractionsOf(problem) > 1) LS_TRY(CheckPhases(problem, asked, target));
+  LS_ASSIGN(const PackedProduct product, Check(ContractionOf(problem, asked), asked, target));
+  const auto& [contraction, schedule] = product;
+  if (contraction.SumsPixels()) return BuildFilterGradient(contraction, schedule, target);
+  return contraction.RowsArePixels() ? BuildConv(contraction, schedule, target)
+                                     : BuildGemm(contraction, schedule, target);
 }
 
 // Bytes of one stage of a ring, with its barriers.

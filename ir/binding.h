@@ -46,6 +46,8 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(Out, "out_", kInt32, "qpo")                                                                           \
   FAMILY(In, "in_", kInt32, "whd")                                                                             \
   FAMILY(Taps, "taps_", kInt32, "srt")                                                                         \
+  FAMILY(LastTap, "last_tap_", kInt32, "srt")                                                                  \
+  FAMILY(TapStep, "tap_step_", kInt32, "srt")                                                                  \
   FAMILY(ConvStride, "conv_stride_", kInt32, "whd")                                                            \
   FAMILY(Pad, "pad_", kInt32, "whd")                                                                           \
   FAMILY(Dilation, "dilation_", kInt32, "whd")                                                                 \
@@ -88,7 +90,10 @@ enum class BindingFamily : uint8_t {
   BINDING(M, M, 0) BINDING(N, N, 0) BINDING(K, K, 0) BINDING(Batch, Batch, 0) BINDING(Columns, Columns, 0) \
   BINDING(Channels, Channels, 0) BINDING(Filters, Filters, 0) BINDING(PaddedQ, PaddedQ, 0) \
   BINDING(OutQ, Out, 0) BINDING(OutP, Out, 1) BINDING(OutO, Out, 2) LS_SPATIAL_BINDINGS(BINDING, In) \
-  BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
+  BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) \
+  BINDING(LastTapS, LastTap, 0) BINDING(LastTapR, LastTap, 1) BINDING(LastTapT, LastTap, 2) \
+  BINDING(TapStepS, TapStep, 0) BINDING(TapStepR, TapStep, 1) BINDING(TapStepT, TapStep, 2) \
+  LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
   BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0)
@@ -159,12 +164,16 @@ struct SpatialBindings {
   Binding extent;                 // of x
   Binding outputs;                // positions of the implicit-GEMM index
   Binding taps;                   // of the filter
-  Binding stride, pad, dilation;  // stride, padding before the first pixel, dilation
+  Binding stride, pad, dilation;  // stride, padding before the first pixel (negative: cropping), dilation
+  Binding last_tap, tap_step;     // tap u is tap last_tap - u * tap_step of the filter in memory; of packed filters
 };
 inline constexpr SpatialBindings kSpatialBindings[] = {
-    {Binding::kInW, Binding::kPaddedQ, Binding::kTapsS, Binding::kConvStrideW, Binding::kPadW, Binding::kDilationW},
-    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kConvStrideH, Binding::kPadH, Binding::kDilationH},
-    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kConvStrideD, Binding::kPadD, Binding::kDilationD},
+    {Binding::kInW, Binding::kPaddedQ, Binding::kTapsS, Binding::kConvStrideW, Binding::kPadW, Binding::kDilationW,
+     Binding::kLastTapS, Binding::kTapStepS},
+    {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kConvStrideH, Binding::kPadH, Binding::kDilationH,
+     Binding::kLastTapR, Binding::kTapStepR},
+    {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kConvStrideD, Binding::kPadD, Binding::kDilationD,
+     Binding::kLastTapT, Binding::kTapStepT},
 };
 
 // The bindings of the row and plane strides of an operand of a convolution. The pixels of an activation are PitchOf

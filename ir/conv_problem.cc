@@ -108,10 +108,18 @@ double Product(double count, const Spatial& extents, int64_t inner) {
 
 std::array<ConvTensor, 4> ConvTensors(const ConvProblem& p) {
   const Spatial output = p.Output();
-  return {{{&ConvProblem::x_pitch, p.n, p.input, p.c},
-           {&ConvProblem::w_pitch, p.k, p.filter, p.c / p.groups},
-           {&ConvProblem::z_pitch, p.n, output, p.k},
-           {&ConvProblem::y_pitch, p.n, output, OutputColumns(p)}}};
+  std::array<ConvTensor, 4> tensors = {{{&ConvProblem::x_pitch, p.n, p.input, p.c},
+                                        {&ConvProblem::w_pitch, p.k, p.filter, p.c / p.groups},
+                                        {&ConvProblem::z_pitch, p.n, output, p.k},
+                                        {&ConvProblem::y_pitch, p.n, output, p.k}}};
+  if (p.pass == ConvPass::kForward) {
+    tensors[static_cast<size_t>(ConvOperand::kY)].inner = OutputColumns(p);
+    return tensors;
+  }
+  ConvTensor& z = tensors[static_cast<size_t>(ConvOperand::kZ)];
+  z = tensors[static_cast<size_t>(OperandsOf(p.pass)[kConvD])];
+  z.pitches = &ConvProblem::z_pitch;
+  return tensors;
 }
 
 ConvPitches PackedPitches(const ConvTensor& tensor, const ConvPitches& given) {
@@ -123,6 +131,49 @@ ConvPitches PackedPitches(const ConvTensor& tensor, const ConvPitches& given) {
   pitches.image = or_else(given.image, BoundedProduct(tensor.extents[kDepth], pitches.plane));
   return pitches;
 }
+
+namespace {
+
+// What only the forward pass has.
+Status CheckBackward(const ConvProblem& p) {
+  if (p.pass == ConvPass::kForward) return Ok();
+  const std::string_view name = NameOf(p.pass);
+  if (p.bias != ConvBias::kNone) {
+    return InvalidProblem(
+        Cat("bias=k is added to y, which a ", name, " does not compute; ",
+            p.pass == ConvPass::kDgrad ? "for a vector along c use epilogue=bias_c" : "leave it out"));
+  }
+  LS_TRY(CheckProduct("input pixels", {p.n, p.input[kDepth], p.input[kHeight], p.input[kWidth]}));
+  if (IsGated(p.epilogue))
+    return InvalidProblem(Cat("epilogue: a gated linear unit joins columns of y; a ", name, " does not compute y"));
+  if (p.pass == ConvPass::kDgrad) return Ok();
+  if (!p.epilogue.empty())
+    return InvalidProblem("epilogue: a conv_wgrad has none; use alpha= and beta=, or leave it out");
+  if (p.numerics == Numerics::kBatchInvariant) {
+    return InvalidProblem(
+        "numerics=batch_invariant: a conv_wgrad sums over all images, so each element depends on their number; use "
+        "numerics=deterministic");
+  }
+  return Ok();
+}
+
+Status CheckTypes(const ConvProblem& p) {
+  const ConvFields &a = FieldsOf(p.pass, kConvA), &b = FieldsOf(p.pass, kConvB), &d = FieldsOf(p.pass, kConvD);
+  const DataType operand = p.*a.type, result = p.*d.type;
+  LS_TRY(CheckOperandTypes(a.name, operand, b.name, p.*b.type, Scaling::kNone));
+  LS_TRY(CheckPrecision(operand, p.sum, p.scale));
+  LS_TRY(CheckResultType(d.name, result));
+  LS_TRY(CheckAddendType("z", p.z, result));
+  return CheckSum({.operand = operand,
+                   .result = result,
+                   .key = d.name,
+                   .alpha = p.alpha,
+                   .beta = p.beta,
+                   .bias = p.bias != ConvBias::kNone,
+                   .epilogue = &p.epilogue});
+}
+
+}  // namespace
 
 Status ValidateConv(const ConvProblem& p) {
   LS_TRY(CheckExtent("n", p.n));
@@ -144,32 +195,22 @@ Status ValidateConv(const ConvProblem& p) {
       LS_TRY(CheckPitch(PitchKey(tensor.pitches, distance), p.*tensor.pitches.*distance));
     }
   }
-  LS_TRY(CheckOperandTypes("x", p.x, "w", p.w, Scaling::kNone));
-  LS_TRY(CheckPrecision(p.x, p.sum, p.scale));
-  LS_TRY(CheckResultType("y", p.y));
-  LS_TRY(CheckAddendType("z", p.z, p.y));
-  LS_TRY(CheckSum({.operand = p.x,
-                   .result = p.y,
-                   .key = "y",
-                   .alpha = p.alpha,
-                   .beta = p.beta,
-                   .bias = p.bias != ConvBias::kNone,
-                   .epilogue = &p.epilogue}));
+  LS_TRY(CheckTypes(p));
+  LS_TRY(CheckBackward(p));
   if (p.scale == Scaling::kBlock || BlockScalingOf(p.scale)) {
     return InvalidProblem(Cat("scale=", NameOf(p.scale),
                               " is for gemm; a conv has scale=tensor (one scale factor per "
                               "operand)"));
   }
-  LS_TRY(CheckAlignment("align_x", p.align_x, p.x));
-  LS_TRY(CheckAlignment("align_w", p.align_w, p.w));
-  LS_TRY(CheckAlignment("align_z", p.align_z, p.z));
-  LS_TRY(CheckAlignment("align_y", p.align_y, p.y));
+  for (const ConvFields& fields : kConvFields)
+    LS_TRY(CheckAlignment(fields.align_key, p.*fields.align, p.*fields.type));
   return Ok();
 }
 
 Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(ValidateConv(conv));
-  LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), conv.y, conv.numerics, kConvLetters));
+  LS_ASSIGN(conv.epilogue,
+            CompleteEpilogue(std::move(conv.epilogue), ResultTypeOf(conv), conv.numerics, LettersOf(conv.pass)));
   if (IsGated(conv.epilogue) && conv.k / conv.groups % 2 != 0) {
     return InvalidProblem(Cat("epilogue: a gated linear unit needs pairs of filters, but k=", conv.k,
                               " groups=", conv.groups, " makes ", conv.k / conv.groups, " of a group, which is odd"));
@@ -194,7 +235,10 @@ double Bytes(const ConvProblem& p) {
   double bytes = Product(count, p.input, p.c) * size(p.x) +
                  Product(static_cast<double>(p.k), p.filter, p.c / p.groups) * size(p.w) +
                  Product(count, p.Output(), OutputColumns(p)) * size(p.y);
-  if (p.beta != 0) bytes += Product(count, p.Output(), p.k) * size(p.z);
+  if (p.beta != 0) {
+    const ConvTensor z = ConvTensors(p)[static_cast<size_t>(ConvOperand::kZ)];
+    bytes += Product(static_cast<double>(z.outer), z.extents, z.inner) * size(p.z);
+  }
   if (p.bias == ConvBias::kK) bytes += static_cast<double>(p.k) * size(AddendType(p.y));
   return bytes + ScaleBytes(p);
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
 
 namespace laneshift {
@@ -158,6 +159,57 @@ TEST(ConvProblem, FlopsAndBytes) {
       *ParseProblem("conv n=2 h=5 w=6 c=8 k=4 r=3 s=3 pad=1 stride=2,1 groups=2 x=f16 y=f32 beta=1 bias=k");
   EXPECT_EQ(ProblemFlops(p), 2.0 * (2 * 3 * 6 * 4) * (3 * 3 * 4));
   EXPECT_EQ(ProblemBytes(p), 2.0 * 5 * 6 * 8 * 2 + 4 * 9 * 4 * 2 + 2 * (2 * 3 * 6 * 4 * 4) + 4 * 4);
+}
+
+TEST(ConvGradients, AreKindsOfTheirOwn) {
+  const ConvProblem dgrad = ParseConv("conv_dgrad n=2 h=9 w=11 c=16 k=24 r=3 s=3 pad=1 stride=2 y=f16 x=f32");
+  EXPECT_EQ(dgrad.pass, ConvPass::kDgrad);
+  EXPECT_EQ(ProblemKind(Problem(dgrad)), "conv_dgrad");
+  EXPECT_EQ(dgrad.w, DataType::kF16);
+  EXPECT_EQ(dgrad.z, DataType::kF32);
+  EXPECT_EQ(PrintProblem(dgrad), "conv_dgrad n=2 h=9 w=11 c=16 k=24 r=3 s=3 pad=1 stride=2 x=f32 w=f16 y=f16");
+  EXPECT_EQ(ParseConv(PrintProblem(dgrad)), dgrad);
+  EXPECT_EQ(ir::Stored(dgrad, ir::OperandRole::kA).extents, (ir::StoredTensor::Dimensions{2, 1, 5, 6, 24}));
+  EXPECT_EQ(ir::Stored(dgrad, ir::OperandRole::kB).extents, (ir::StoredTensor::Dimensions{24, 1, 3, 3, 16}));
+  EXPECT_EQ(ir::Stored(dgrad, ir::OperandRole::kC).extents, (ir::StoredTensor::Dimensions{2, 1, 9, 11, 16}));
+  EXPECT_EQ(ir::Stored(dgrad, ir::OperandRole::kD).extents, (ir::StoredTensor::Dimensions{2, 1, 9, 11, 16}));
+  EXPECT_EQ(ir::NameOf(Problem(dgrad), ir::OperandRole::kD), "x");
+
+  const ConvProblem wgrad = ParseConv("conv_wgrad w=11 c=16 k=24 s=3 x=f16 w=f32 groups=2 beta=1");
+  EXPECT_EQ(ProblemKind(Problem(wgrad)), "conv_wgrad");
+  EXPECT_EQ(wgrad.y, DataType::kF16);
+  EXPECT_EQ(wgrad.z, DataType::kF32);
+  EXPECT_EQ(ir::Stored(wgrad, ir::OperandRole::kA).extents, (ir::StoredTensor::Dimensions{1, 1, 1, 9, 24}));
+  EXPECT_EQ(ir::Stored(wgrad, ir::OperandRole::kB).extents, (ir::StoredTensor::Dimensions{1, 1, 1, 11, 16}));
+  EXPECT_EQ(ir::Stored(wgrad, ir::OperandRole::kC).extents, (ir::StoredTensor::Dimensions{24, 1, 1, 3, 8}));
+  EXPECT_EQ(ir::Stored(wgrad, ir::OperandRole::kD).extents, (ir::StoredTensor::Dimensions{24, 1, 1, 3, 8}));
+  EXPECT_EQ(ir::NameOf(Problem(wgrad), ir::OperandRole::kB), "x");
+  EXPECT_EQ(ParseConv(PrintProblem(wgrad)), wgrad);
+  // The same products as the forward convolution.
+  for (const char* pass : {"conv_dgrad", "conv_wgrad"}) {
+    const std::string text = std::string(pass) + " n=2 h=9 w=11 c=16 k=24 r=3 s=3 stride=2";
+    EXPECT_EQ(ProblemFlops(*ParseProblem(text)), ProblemFlops(*ParseProblem("conv" + text.substr(10))));
+  }
+}
+
+TEST(ConvGradients, RefuseWhatOnlyTheForwardPassHas) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"conv_dgrad w=9 c=8 k=8 s=3 bias=k", "for a vector along c use epilogue=bias_c"},
+      {"conv_dgrad w=9 c=8 k=8 s=3 epilogue=bias_k", "unknown step 'bias_k'"},
+      {"conv_dgrad w=9 c=8 k=8 s=3 epilogue=swiglu", "a gated linear unit joins columns of y"},
+      {"conv_wgrad w=9 c=8 k=8 s=3 bias=k", "bias=k is added to y"},
+      {"conv_wgrad w=9 c=8 k=8 s=3 epilogue=relu", "a conv_wgrad has none"},
+      {"conv_wgrad w=9 c=8 k=8 s=3 numerics=batch_invariant", "use numerics=deterministic"},
+      {"conv_dgrad w=9 c=8 k=8 s=3 y=f16 w=bf16", "y and w are both f16"},
+      {"conv_dgrad w=9 c=8 k=8", "a conv_dgrad needs w= (a number)"},
+      {"dgrad w=9 c=8 k=8 s=1", "write for example: conv_dgrad n=1"},
+      {"conv_dgrad w=9 c=8 k=8 s=1 kernel_size=3", "rows and columns are r= and s="},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto problem = ParseProblem(text);
+    ASSERT_FALSE(problem.has_value()) << text;
+    EXPECT_NE(problem.error().message.find(message), std::string::npos) << problem.error().message;
+  }
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ struct FieldParser {
     return Ok();
   }
   Status operator()(Epilogue ConvProblem::*field) const {
-    LS_ASSIGN(problem.*field, ParseEpilogue(text, kConvLetters));
+    LS_ASSIGN(problem.*field, ParseEpilogue(text, LettersOf(problem.pass)));
     return Ok();
   }
   Status operator()(SumPrecision ConvProblem::*field) const {
@@ -215,7 +215,9 @@ struct FieldPrinter {
   std::string operator()(SumPrecision ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
-  std::string operator()(Epilogue ConvProblem::*field) const { return PrintEpilogue(problem.*field, kConvLetters); }
+  std::string operator()(Epilogue ConvProblem::*field) const {
+    return PrintEpilogue(problem.*field, LettersOf(problem.pass));
+  }
   std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
   std::string operator()(const PerDimension& list) const {
     std::vector<std::string> texts;
@@ -276,7 +278,7 @@ std::string_view PitchKey(ConvPitches ConvProblem::*tensor, int64_t ConvPitches:
   return "";
 }
 
-Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
+Result<Problem> ParseConv(ConvPass pass, const std::vector<std::string_view>& words) {
   std::vector<std::string_view> names;
   for (const Key& key : kKeys) names.push_back(key.name);
   const auto row_of = [&](std::string_view name, std::string_view text) {
@@ -286,7 +288,7 @@ Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
     return static_cast<size_t>(found - std::begin(kKeys));
   };
   LS_ASSIGN(const std::vector<KeyValue> values, ResolveKeys(words, names, row_of));
-  ConvProblem problem;
+  ConvProblem problem{.pass = pass};
   const int first = FirstDimension(values);
   for (const KeyValue& value : values) {
     const Key& key = kKeys[value.row];
@@ -301,17 +303,55 @@ Result<Problem> ParseConv(const std::vector<std::string_view>& words) {
   };
   for (const Key& key : kKeys) {
     if (key.presence == kRequired && !given(key)) {
-      return InvalidProblem(Cat("key '", key.name, "' is missing; a conv needs w= (a number), c=, k= and s="));
+      return InvalidProblem(
+          Cat("key '", key.name, "' is missing; a ", NameOf(pass), " needs w= (a number), c=, k= and s="));
     }
   }
-  // Defaults of types: w has that of x, y that of x, z that of y.
-  if (!type_given("w")) problem.w = problem.x;
-  if (!type_given("y")) problem.y = ResultType(problem.x);
-  if (!type_given("z")) problem.z = AddendType(problem.y);
+  // Defaults of types: B has that of A, D what A gives, z that of D.
+  const ConvFields &a = FieldsOf(pass, kConvA), &b = FieldsOf(pass, kConvB), &d = FieldsOf(pass, kConvD);
+  const bool backward = pass != ConvPass::kForward;
+  if (backward && !type_given(a.name) && type_given(b.name)) problem.*a.type = problem.*b.type;
+  if (!type_given(b.name)) problem.*b.type = problem.*a.type;
+  if (!type_given(d.name)) problem.*d.type = ResultType(problem.*a.type);
+  if (!type_given("z")) problem.z = AddendType(problem.*d.type);
   return Problem(problem);
 }
 
-std::vector<GrammarRow> ConvKeys() {
+namespace {
+
+// Rows whose meaning depends on the pass: the roles of the tensors.
+void DescribeFor(ConvPass pass, GrammarRow& row) {
+  if (pass == ConvPass::kForward) return;
+  const std::string a(FieldsOf(pass, kConvA).name), b(FieldsOf(pass, kConvB).name), d(FieldsOf(pass, kConvD).name);
+  const bool is_type = row.values == KnownTypes();
+  if (is_type && row.name == a) {
+    row.usual = Cat("that of ", b, ", or bf16");
+    row.doc = Cat("type of ", a, "; ", a, " and ", b,
+                  " are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8");
+  } else if (is_type && row.name == b) {
+    row.usual = Cat("that of ", a);
+    row.doc = Cat("type of ", b, b == "w" ? ", where it is a type" : "");
+  } else if (is_type && row.name == d) {
+    row.usual = Cat("that of ", a);
+    row.doc = Cat("type of ", d, d == "w" ? ", where it is a type" : "", "; left out, bf16 where ", a,
+                  " is e4m3 or e5m2, f32 where tf32, s32 where s8 or u8");
+  } else if (is_type) {
+    row.usual = Cat("that of ", d);
+    row.doc = Cat("type of z, which has the layout of ", d, " and is added (beta)");
+  } else if (row.name == "bias") {
+    row.doc = "none: a backward pass has no bias";
+    row.values = "none";
+  } else if (row.name == "epilogue") {
+    row.doc = pass == ConvPass::kDgrad
+                  ? Cat("steps between the sum and ", d, ", joined by +; see laneshift help epilogue")
+                  : std::string("none: the gradient of w has no epilogue");
+    if (pass == ConvPass::kWgrad) row.values = "none";
+  }
+}
+
+}  // namespace
+
+std::vector<GrammarRow> ConvKeys(ConvPass pass) {
   const ConvProblem usual;
   std::vector<GrammarRow> rows;
   for (const Key& key : kKeys) {
@@ -322,12 +362,13 @@ std::vector<GrammarRow> ConvKeys() {
                     .values = std::visit(ValuesPrinter{}, key.member),
                     .usual = std::move(value),
                     .doc = std::string(key.doc)});
+    DescribeFor(pass, rows.back());
   }
   return rows;
 }
 
 std::string Print(const ConvProblem& conv) {
-  ConvProblem plain{.n = 0, .z = AddendType(conv.y)};
+  ConvProblem plain{.n = 0, .z = AddendType(ResultTypeOf(conv))};
   if (ValidateConv(conv)) {
     // A pitch that is packed over those inside of it is left out, and so is one that is still undecided.
     for (const ConvTensor& tensor : ConvTensors(conv)) {
@@ -342,7 +383,7 @@ std::string Print(const ConvProblem& conv) {
     }
   }
   const int first = FirstDimension(conv);
-  std::string text = "conv";
+  std::string text(NameOf(conv.pass));
   for (const Key& key : kKeys) {
     if (key.presence == kOptional && std::visit(LeftOut{conv, plain, first}, key.member)) continue;
     text += Cat(" ", key.name, "=", std::visit(FieldPrinter{conv, first}, key.member));

@@ -17,7 +17,7 @@ struct GrammarRow {
   std::string doc;
 };
 
-// "gemm", "conv", "grouped_gemm".
+// "gemm", "conv", "conv_dgrad", "conv_wgrad", "grouped_gemm".
 std::vector<std::string_view> ProblemKinds();
 // In printed order. REQUIRES: `kind` is one of them.
 std::vector<GrammarRow> ProblemKeys(std::string_view kind);

@@ -15,6 +15,8 @@ TEST(Grammar, EveryKeyIsTakenByTheParserAndExplained) {
   const std::pair<std::string_view, std::string> smallest[] = {
       {"gemm", "gemm m=16 n=16 k=16"},
       {"conv", "conv w=16 c=16 k=16 s=1"},
+      {"conv_dgrad", "conv_dgrad w=16 c=16 k=16 s=1"},
+      {"conv_wgrad", "conv_wgrad w=16 c=16 k=16 s=1"},
       {"grouped_gemm", "grouped_gemm groups=2 m=16 n=16 k=16"}};
   for (const auto& [kind, text] : smallest) {
     std::set<std::string> names;

@@ -127,4 +127,19 @@ Status RoleVerifier::CheckPack(const Op& op) const {
   return NeedsBounds(attrs.operand);
 }
 
+Status RoleVerifier::CheckPackFilter(const Op& op) const {
+  constexpr int kLanes = 32, kPieceBytes = 16;
+  const auto piece = static_cast<int>(kPieceBytes / DataTypeBytes(program_.operand_type));
+  if (program_.tile_n != kLanes || program_.tile_m % (piece * role_->warps) != 0) {
+    return Broken(8, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " ", DataTypeName(program_.operand_type),
+                         " is not a channel for each of ", kLanes, " lanes by pieces of ", kPieceBytes,
+                         " bytes for each of ", role_->warps, " warps"));
+  }
+  LS_TRY(Needs({Binding::kBaseB, Binding::kPitchB, Binding::kStrideB, Binding::kRowB, Binding::kWorkspace, Binding::kN,
+                Binding::kChannels, Binding::kTapsS, Binding::kTapsR, Binding::kLastTapS, Binding::kLastTapR,
+                Binding::kTapStepS, Binding::kTapStepR}));
+  if (!op.As<PackFilterAttrs>().planes) return Ok();
+  return Needs({Binding::kPlaneB, Binding::kTapsT, Binding::kLastTapT, Binding::kTapStepT});
+}
+
 }  // namespace laneshift::ir

@@ -156,6 +156,12 @@ struct PackAttrs {
   Axis outer = Axis::kM, inner = Axis::kK;
   bool operator==(const PackAttrs&) const = default;
 };
+// A copy of filters, flipped and transposed: see compiler/plan/packing.h.
+struct PackFilterAttrs {
+  bool planes = false;  // three spatial dimensions
+  bool dense = false;   // the taps of the copy follow each other without gaps; else each is a multiple of 16 bytes
+  bool operator==(const PackFilterAttrs&) const = default;
+};
 inline constexpr int kPackedLine = 128;  // bytes; each row of a packed copy begins at a multiple
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
@@ -233,9 +239,10 @@ struct ReadPromotedAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   bool operator==(const ReadPromotedAttrs&) const = default;
 };
-// How a row index addresses memory: rows `pitch` apart, positions of the implicit-GEMM index of a convolution, or rows
-// `pitch` apart that belong to groups, of which the batch is one: rows from the group's end on are outside.
-enum class RowMap : uint8_t { kMatrix, kPixels, kGroups };
+// How a row index addresses memory: rows `pitch` apart, positions of the implicit-GEMM index of a convolution, filters
+// of a group, of which the batch has each tap, or rows `pitch` apart that belong to groups, of which the batch is one:
+// rows from the group's end on are outside.
+enum class RowMap : uint8_t { kMatrix, kPixels, kFilters, kGroups };
 
 // What an operand of the epilogue does with an element.
 enum class Combine : uint8_t { kAdd, kMultiply };
@@ -353,14 +360,15 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs,
-                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
-                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs,
-                           MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
-                           AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs,
-                           MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs,
-                           ScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, GlobalAttrs,
-                           ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
+                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs,
+                 MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
+                 AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
+                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
+                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
+                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -26,10 +26,11 @@ class RingFinder {
     }
   }
 
-  // Positions of an implicit-GEMM index are rows of A.
   void Note(const Op& load) {
     const auto* tile = std::get_if<LoadAttrs>(&load.attrs);
-    const bool of_b = tile != nullptr && tile->operand == Operand::kB;
+    const auto* pixels = std::get_if<PixelLoadAttrs>(&load.attrs);
+    const bool of_b =
+        (tile != nullptr && tile->operand == Operand::kB) || (pixels != nullptr && pixels->map == Binding::kMapB);
     for (const auto& [slot, channel] : slots_) {
       if (slot != load.operands[0] || program_.channels[static_cast<size_t>(channel)].resident) continue;
       (of_b ? rings_.b : rings_.a) = channel;

@@ -15,7 +15,7 @@ namespace {
 
 using base::Cat;
 
-// One row per kind, in the order of the alternatives of Problem.
+// One row per kind: GEMM, and the passes of a convolution in the order of ConvPass.
 struct Kind {
   std::string_view name;
   Result<Problem> (*parse)(const std::vector<std::string_view>& words);
@@ -23,15 +23,33 @@ struct Kind {
   std::string_view others;  // other names of the kind, for messages
   std::string_view example;
 };
+template <ConvPass kPass>
+Result<Problem> ParsePass(const std::vector<std::string_view>& words) {
+  return ir::ParseConv(kPass, words);
+}
+template <ConvPass kPass>
+std::vector<ir::GrammarRow> KeysOfPass() {
+  return ir::ConvKeys(kPass);
+}
 constexpr Kind kKinds[] = {
     {"gemm", ir::ParseGemm, ir::GemmKeys, "matmul mm bmm addmm linear dot product hgemm sgemm mul matrix",
      "gemm m=512 n=512 k=512"},
-    {"conv", ir::ParseConv, ir::ConvKeys, "conv1d conv2d conv3d convolution conv2d_fprop fprop conv_fwd cudnn",
+    {"conv", ParsePass<ConvPass::kForward>, KeysOfPass<ConvPass::kForward>,
+     "conv1d conv2d conv3d convolution conv2d_fprop fprop conv_fwd cudnn",
      "conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
+    {"conv_dgrad", ParsePass<ConvPass::kDgrad>, KeysOfPass<ConvPass::kDgrad>,
+     "dgrad conv2d_dgrad conv_bwd_data backward_data deconv conv_transpose",
+     "conv_dgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
+    {"conv_wgrad", ParsePass<ConvPass::kWgrad>, KeysOfPass<ConvPass::kWgrad>,
+     "wgrad conv2d_wgrad conv_bwd_filter backward_filter", "conv_wgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
     {"grouped_gemm", ir::ParseGroupedGemm, ir::GroupedGemmKeys, "grouped moe group_gemm gmm ragged ragged_dot experts",
      "grouped_gemm groups=8 m=1024 n=512 k=512"},
 };
-static_assert(std::size(kKinds) == std::variant_size_v<Problem>);
+
+const Kind& KindOf(const Problem& problem) {
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  return kKinds[conv == nullptr ? 0 : 1 + static_cast<size_t>(conv->pass)];
+}
 
 Error UnknownKind(std::string_view word) {
   for (const Kind& kind : kKinds) {
@@ -40,8 +58,9 @@ Error UnknownKind(std::string_view word) {
     if (!meant && !base::NearestName(word, {kind.name})) continue;
     return ir::InvalidProblem(Cat("unknown kind of problem '", word, "'; write for example: ", kind.example));
   }
-  return ir::InvalidProblem(Cat("unknown kind of problem '", word,
-                                "'; known kinds: gemm, conv, grouped_gemm; write for example: ", kKinds[0].example));
+  return ir::InvalidProblem(
+      Cat("unknown kind of problem '", word,
+          "'; known kinds: gemm, conv, conv_dgrad, conv_wgrad, grouped_gemm; write for example: ", kKinds[0].example));
 }
 
 }  // namespace
@@ -60,7 +79,7 @@ std::vector<ir::GrammarRow> ir::ProblemKeys(std::string_view kind) {
   return {};
 }
 
-std::string_view ProblemKind(const Problem& problem) { return kKinds[problem.index()].name; }
+std::string_view ProblemKind(const Problem& problem) { return KindOf(problem).name; }
 
 std::string_view NumericsName(Numerics numerics) { return ir::NameOf(numerics); }
 

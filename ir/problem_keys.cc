@@ -109,7 +109,7 @@ constexpr Alias kProblemAliases[] = {
 };
 
 Error UnknownKey(std::string_view kind, std::string_view key, const std::vector<std::string_view>& names) {
-  std::string_view cure = kind == "conv" ? CureOf(kConvAliases, key) : CureOf(kGemmAliases, key);
+  std::string_view cure = kind.starts_with("conv") ? CureOf(kConvAliases, key) : CureOf(kGemmAliases, key);
   if (cure.empty()) cure = CureOf(kProblemAliases, key);
   if (!cure.empty()) return InvalidProblem(Cat("unknown key '", key, "' of a ", kind, "; ", cure));
   for (const ScheduleKey& of_schedule : ScheduleKeys()) {

@@ -16,12 +16,12 @@ namespace laneshift::ir {
 // `words` are those of the one-line form, the kind first. Keys that are not given have their defaults; nothing is
 // checked yet.
 Result<Problem> ParseGemm(const std::vector<std::string_view>& words);
-Result<Problem> ParseConv(const std::vector<std::string_view>& words);
+Result<Problem> ParseConv(ConvPass pass, const std::vector<std::string_view>& words);
 Result<Problem> ParseGroupedGemm(const std::vector<std::string_view>& words);
 
 // One row a key.
 std::vector<GrammarRow> GemmKeys();
-std::vector<GrammarRow> ConvKeys();
+std::vector<GrammarRow> ConvKeys(ConvPass pass);
 std::vector<GrammarRow> GroupedGemmKeys();
 
 // The other public functions (laneshift/problem.h), for one kind.

@@ -46,7 +46,7 @@ inline constexpr std::array<std::string_view, 12> kEnumNames<Function>{"identity
                                                                        "gelu_tanh", "silu", "sigmoid",    "tanh",
                                                                        "clamp",     "rint", "cut_bf16",   "cut_f16"};
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<RowMap>{"matrix", "pixels", "groups"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<RowMap>{"matrix", "pixels", "filters", "groups"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty"};
 template <>
@@ -182,6 +182,9 @@ template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
     Field{"operand", &PackAttrs::operand},
     Field{"outer", &PackAttrs::outer},
     Field{"inner", &PackAttrs::inner}};
+template <> inline constexpr auto kFields<PackFilterAttrs> = std::tuple{
+    Field{"planes", &PackFilterAttrs::planes, Presence::kOptional},
+    Field{"dense", &PackFilterAttrs::dense, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},

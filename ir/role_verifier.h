@@ -109,6 +109,7 @@ class RoleVerifier {
   Status CheckGather(const Op& op);
   Status CheckRowBorderMask(const Op& op) const;
   Status CheckPack(const Op& op) const;
+  Status CheckPackFilter(const Op& op) const;
   Status CheckReducePartialRows(const Op& op) const;
   Status CheckArrival(const Op& op);
   Status CheckBulkStore(const Op& op) const;

@@ -76,7 +76,11 @@ std::vector<int64_t> StoredTensor::Shape() const {
 }
 
 int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
-int64_t OutputColumns(const ConvProblem& p) { return IsGated(p.epilogue) ? p.k / 2 : p.k; }
+int64_t OutputColumns(const ConvProblem& p) {
+  if (p.pass == ConvPass::kDgrad) return p.c;
+  if (p.pass == ConvPass::kWgrad) return p.c / p.groups;
+  return IsGated(p.epilogue) ? p.k / 2 : p.k;
+}
 int64_t OutputColumns(const GroupedGemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
 
 std::optional<BlockScaling> BlockScalingOf(Scaling scale) {
@@ -158,15 +162,15 @@ StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
 StoredTensor Stored(const ConvProblem& p, OperandRole role) {
   switch (role) {
     case OperandRole::kA:
-      return Images(p, p.x, p.n, p.input, p.c, p.x_pitch);
     case OperandRole::kB:
-      return Images(p, p.w, p.k, p.filter, p.c / p.groups, p.w_pitch);
     case OperandRole::kC:
-      return Images(p, p.z, p.n, p.Output(), p.k, p.z_pitch);
-    case OperandRole::kD:
-      return Images(p, p.y, p.n, p.Output(), OutputColumns(p), p.y_pitch);
+    case OperandRole::kD: {
+      const ConvOperand operand = OperandsOf(p.pass)[static_cast<size_t>(role)];
+      const ConvTensor tensor = ConvTensors(p)[static_cast<size_t>(operand)];
+      return Images(p, p.*FieldsOf(operand).type, tensor.outer, tensor.extents, tensor.inner, p.*tensor.pitches);
+    }
     case OperandRole::kBias:
-      return Vector(AddendType(p.y), p.k);
+      return Vector(AddendType(ResultTypeOf(p)), p.k);
     case OperandRole::kScaleA:
     case OperandRole::kScaleB:
     case OperandRole::kScaleD:
@@ -193,7 +197,9 @@ struct StepExtents {
 };
 StepExtents ExtentsOf(const GemmProblem& p) { return {p.m, p.n, 1}; }
 StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.Rows(), p.n, p.groups}; }
-StepExtents ExtentsOf(const ConvProblem& p) { return {Stored(p, OperandRole::kD).Rows(), p.k, 1}; }
+StepExtents ExtentsOf(const ConvProblem& p) {
+  return {Stored(p, OperandRole::kD).Rows(), OutputColumns(p) * (IsGated(p.epilogue) ? 2 : 1), 1};
+}
 
 // The operand of a step.
 StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& output, const StepExtents& extents) {
@@ -225,7 +231,8 @@ StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& ou
 
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const Epilogue& epilogue = EpilogueOf(problem);
-  const AxisLetters letters = std::holds_alternative<ConvProblem>(problem) ? kConvLetters : kGemmLetters;
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  const AxisLetters letters = conv != nullptr ? LettersOf(conv->pass) : kGemmLetters;
   const StoredTensor output = Stored(problem, OperandRole::kD);
   const StepExtents products = std::visit([](const auto& kind) { return ExtentsOf(kind); }, problem);
   const size_t gate = GateOf(epilogue);
@@ -267,8 +274,6 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role) {
   constexpr size_t kAligned = 4;
   static constexpr int64_t GemmProblem::*kGemm[kAligned] = {&GemmProblem::align_a, &GemmProblem::align_b,
                                                             &GemmProblem::align_c, &GemmProblem::align_d};
-  static constexpr int64_t ConvProblem::*kConv[kAligned] = {&ConvProblem::align_x, &ConvProblem::align_w,
-                                                            &ConvProblem::align_z, &ConvProblem::align_y};
   static constexpr int64_t GroupedGemmProblem::*kGrouped[kAligned] = {
       &GroupedGemmProblem::align_a, &GroupedGemmProblem::align_b, &GroupedGemmProblem::align_c,
       &GroupedGemmProblem::align_d};
@@ -276,7 +281,8 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role) {
   if (index >= kAligned) return 0;
   if (const GemmProblem* gemm = std::get_if<GemmProblem>(&problem)) return gemm->*kGemm[index];
   if (const auto* grouped = std::get_if<GroupedGemmProblem>(&problem)) return grouped->*kGrouped[index];
-  return std::get<ConvProblem>(problem).*kConv[index];
+  const ConvProblem& conv = std::get<ConvProblem>(problem);
+  return conv.*FieldsOf(conv.pass, index).align;
 }
 
 double ScaleBytes(const Problem& problem) {
@@ -292,10 +298,16 @@ std::string_view NameOf(const Problem& problem, OperandRole role) {
   static constexpr std::string_view kNames[][kRoles] = {
       {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "", ""},
       {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w", "", ""},
+      {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x", "tensor_scale_y", "tensor_scale_w", "", ""},
+      {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w", "tensor_scale_y", "tensor_scale_x", "", ""},
       {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "group_offsets",
        "group_sizes"}};
-  static_assert(std::size(kNames) == std::variant_size_v<Problem>);
-  return kNames[problem.index()][static_cast<int>(role)];
+  constexpr size_t kGrouped = std::size(kNames) - 1;
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  const size_t kind = conv != nullptr                                       ? 1 + static_cast<size_t>(conv->pass)
+                      : std::holds_alternative<GroupedGemmProblem>(problem) ? kGrouped
+                                                                            : 0;
+  return kNames[kind][static_cast<size_t>(role)];
 }
 
 }  // namespace laneshift::ir

@@ -15,7 +15,8 @@
 
 namespace laneshift::ir {
 
-// The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM.
+// The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM. Those
+// of the gradient of x are y, w, z and x, those of the gradient of w are y, x, z and w.
 // kTensorScaleA, B: the f32 factors of whole operands besides those of blocks (Scaling::kNv).
 enum class OperandRole : uint8_t {
   kA,
@@ -74,7 +75,7 @@ struct StoredTensor {
 };
 
 // Columns of D: half of B's if the epilogue has a gated linear unit. For a convolution the channels of y, then half as
-// many as filters.
+// many as filters; of x, or of a filter, where D is a gradient.
 int64_t OutputColumns(const GemmProblem& problem);
 int64_t OutputColumns(const ConvProblem& problem);
 int64_t OutputColumns(const GroupedGemmProblem& problem);

@@ -33,43 +33,94 @@ constexpr auto kOffsets = static_cast<size_t>(ir::OperandRole::kGroupOffsets);
 constexpr auto kSizes = static_cast<size_t>(ir::OperandRole::kGroupSizes);
 static_assert(std::size(kOfRoles) == kOffsets && kOffsets + 1 == kSizes && kSizes + 1 == ir::kRoles);
 
-// The alternative of Arguments that a kind of problem takes.
-size_t ArgumentsIndex(const Problem& problem) { return std::holds_alternative<ConvProblem>(problem) ? 1 : 0; }
+// The alternative of Arguments that fits.
+size_t KindOf(const Problem& problem) {
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  return conv == nullptr ? 0 : 1 + static_cast<size_t>(conv->pass);
+}
+
+GemmArguments InRoles(const GemmArguments& gemm) { return gemm; }
+GemmArguments InRoles(const ConvArguments& conv) {
+  return {.a = conv.x,
+          .b = conv.w,
+          .c = conv.z,
+          .d = conv.y,
+          .bias = conv.bias,
+          .scale_a = conv.scale_x,
+          .scale_b = conv.scale_w,
+          .scale_d = conv.scale_y,
+          .epilogue = conv.epilogue};
+}
+GemmArguments InRoles(const ConvDgradArguments& conv) {
+  return {.a = conv.y,
+          .b = conv.w,
+          .c = conv.z,
+          .d = conv.x,
+          .bias = nullptr,
+          .scale_a = conv.scale_y,
+          .scale_b = conv.scale_w,
+          .scale_d = conv.scale_x,
+          .epilogue = conv.epilogue};
+}
+GemmArguments InRoles(const ConvWgradArguments& conv) {
+  return {.a = conv.y,
+          .b = conv.x,
+          .c = conv.z,
+          .d = conv.w,
+          .bias = nullptr,
+          .scale_a = conv.scale_y,
+          .scale_b = conv.scale_x,
+          .scale_d = conv.scale_w};
+}
 
 }  // namespace
 
 Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments) {
-  if (ArgumentsIndex(problem) != arguments.index()) {
-    constexpr std::string_view kNames[] = {"GemmArguments", "ConvArguments"};
+  const size_t wanted = KindOf(problem);
+  if (wanted != arguments.index()) {
+    constexpr std::string_view kNames[] = {"GemmArguments", "ConvArguments", "ConvDgradArguments",
+                                           "ConvWgradArguments"};
     static_assert(std::size(kNames) == std::variant_size_v<Arguments>);
     return MakeError(ErrorCode::kInvalidArgument,
                      base::Cat("the problem is a ", ProblemKind(problem), ", but the arguments are ",
-                               kNames[arguments.index()], "; pass ", kNames[ArgumentsIndex(problem)]));
+                               kNames[arguments.index()], "; pass ", kNames[wanted]));
   }
-  if (const GemmArguments* gemm = std::get_if<GemmArguments>(&arguments)) return *gemm;
-  const ConvArguments& conv = std::get<ConvArguments>(arguments);
-  return GemmArguments{.a = conv.x,
-                       .b = conv.w,
-                       .c = conv.z,
-                       .d = conv.y,
-                       .bias = conv.bias,
-                       .scale_a = conv.scale_x,
-                       .scale_b = conv.scale_w,
-                       .scale_d = conv.scale_y,
-                       .epilogue = conv.epilogue};
+  return std::visit([](const auto& kind) { return InRoles(kind); }, arguments);
 }
 
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
-  if (!std::holds_alternative<ConvProblem>(problem)) return roles;
-  return ConvArguments{.x = roles.a,
-                       .w = roles.b,
-                       .z = roles.c,
-                       .y = roles.d,
-                       .bias = roles.bias,
-                       .scale_x = roles.scale_a,
-                       .scale_w = roles.scale_b,
-                       .scale_y = roles.scale_d,
-                       .epilogue = roles.epilogue};
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  if (conv == nullptr) return roles;
+  switch (conv->pass) {
+    case ConvPass::kForward:
+      return ConvArguments{.x = roles.a,
+                           .w = roles.b,
+                           .z = roles.c,
+                           .y = roles.d,
+                           .bias = roles.bias,
+                           .scale_x = roles.scale_a,
+                           .scale_w = roles.scale_b,
+                           .scale_y = roles.scale_d,
+                           .epilogue = roles.epilogue};
+    case ConvPass::kDgrad:
+      return ConvDgradArguments{.y = roles.a,
+                                .w = roles.b,
+                                .z = roles.c,
+                                .x = roles.d,
+                                .scale_y = roles.scale_a,
+                                .scale_w = roles.scale_b,
+                                .scale_x = roles.scale_d,
+                                .epilogue = roles.epilogue};
+    case ConvPass::kWgrad:
+      return ConvWgradArguments{.y = roles.a,
+                                .x = roles.b,
+                                .z = roles.c,
+                                .w = roles.d,
+                                .scale_y = roles.scale_a,
+                                .scale_x = roles.scale_b,
+                                .scale_w = roles.scale_d};
+  }
+  __builtin_unreachable();
 }
 
 PointerRules::PointerRules(const Problem& problem) {

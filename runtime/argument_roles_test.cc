@@ -26,6 +26,26 @@ TEST(ArgumentRoles, OfAConvolutionAreThoseOfAGemm) {
   EXPECT_TRUE(PointerRules(conv).CheckPointers(*RolesOf(conv, given)).has_value());
 }
 
+TEST(ArgumentRoles, OfGradientsAreThoseOfTheirProducts) {
+  const Problem dgrad = *ParseProblem("conv_dgrad w=9 c=8 k=8 s=3 beta=1");
+  const Problem wgrad = *ParseProblem("conv_wgrad w=9 c=8 k=8 s=3 beta=1");
+  const auto of_x = RolesOf(dgrad, ConvDgradArguments{.y = At(16), .w = At(32), .z = At(48), .x = At(64)});
+  const auto of_w = RolesOf(wgrad, ConvWgradArguments{.y = At(16), .x = At(32), .z = At(48), .w = At(64)});
+  for (const auto& roles : {of_x, of_w}) {
+    ASSERT_TRUE(roles.has_value()) << roles.error().message;
+    EXPECT_EQ(roles->a, At(16));
+    EXPECT_EQ(roles->b, At(32));
+    EXPECT_EQ(roles->c, At(48));
+    EXPECT_EQ(roles->d, At(64));
+  }
+  EXPECT_EQ(std::get<ConvDgradArguments>(ArgumentsOf(dgrad, *of_x)).x, At(64));
+  EXPECT_EQ(std::get<ConvWgradArguments>(ArgumentsOf(wgrad, *of_w)).w, At(64));
+  const auto refused = RolesOf(dgrad, ConvArguments{});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message,
+            "the problem is a conv_dgrad, but the arguments are ConvArguments; pass ConvDgradArguments");
+}
+
 TEST(ArgumentRoles, OfAnotherKindAreRefused) {
   const auto roles = RolesOf(*ParseProblem("conv w=9 c=8 k=8 s=3"), GemmArguments{});
   ASSERT_FALSE(roles.has_value());

@@ -14,6 +14,7 @@
 #include "laneshift/c.h"
 #include "laneshift/device_memory.h"
 #include "laneshift/engine.h"
+#include "runtime/argument_roles.h"
 
 struct laneshift_engine {
   laneshift::Engine engine;
@@ -21,7 +22,7 @@ struct laneshift_engine {
 
 struct laneshift_plan {
   laneshift::Plan plan;
-  bool of_conv;
+  laneshift::Problem problem;
   std::string cache, choice;
 };
 
@@ -238,8 +239,7 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
     LS_ASSIGN(laneshift::Plan made, engine->engine.MakePlan(parsed, constraint));
     std::string cache(laneshift::CacheStateName(made.report().cache));
     std::string choice(laneshift::ChoiceOriginName(made.report().choice));
-    const bool of_conv = std::holds_alternative<laneshift::ConvProblem>(parsed);
-    *plan = new laneshift_plan{std::move(made), of_conv, std::move(cache), std::move(choice)};
+    *plan = new laneshift_plan{std::move(made), parsed, std::move(cache), std::move(choice)};
     return laneshift::Ok();
   });
 }
@@ -308,35 +308,20 @@ laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CU
           Cat(known.epilogue_count, " operands of an epilogue; there are at most ", laneshift::kMaxEpilogueOperands));
     }
     std::copy_n(known.epilogue, known.epilogue_count, operands.begin());
-    if (!plan->of_conv) {
-      return plan->plan.Execute(
-          stream,
-          laneshift::GemmArguments{.a = known.a,
-                                   .b = known.b,
-                                   .c = known.c,
-                                   .d = known.d,
-                                   .bias = known.bias,
-                                   .scale_a = known.scale_a,
-                                   .scale_b = known.scale_b,
-                                   .scale_d = known.scale_d,
-                                   .tensor_scale_a = known.tensor_scale_a,
-                                   .tensor_scale_b = known.tensor_scale_b,
-                                   .epilogue = operands,
-                                   .group_offsets = static_cast<const int32_t*>(known.group_offsets),
-                                   .group_sizes = static_cast<const int32_t*>(known.group_sizes)},
-          known.workspace);
-    }
-    return plan->plan.Execute(stream,
-                              laneshift::ConvArguments{.x = known.a,
-                                                       .w = known.b,
-                                                       .z = known.c,
-                                                       .y = known.d,
-                                                       .bias = known.bias,
-                                                       .scale_x = known.scale_a,
-                                                       .scale_w = known.scale_b,
-                                                       .scale_y = known.scale_d,
-                                                       .epilogue = operands},
-                              known.workspace);
+    const laneshift::GemmArguments roles{.a = known.a,
+                                         .b = known.b,
+                                         .c = known.c,
+                                         .d = known.d,
+                                         .bias = known.bias,
+                                         .scale_a = known.scale_a,
+                                         .scale_b = known.scale_b,
+                                         .scale_d = known.scale_d,
+                                         .tensor_scale_a = known.tensor_scale_a,
+                                         .tensor_scale_b = known.tensor_scale_b,
+                                         .epilogue = operands,
+                                         .group_offsets = static_cast<const int32_t*>(known.group_offsets),
+                                         .group_sizes = static_cast<const int32_t*>(known.group_sizes)};
+    return plan->plan.Execute(stream, laneshift::runtime::ArgumentsOf(plan->problem, roles), known.workspace);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "compiler/plan/kernel_plan.h"
 #include "device/launch.h"
+#include "ir/conv_problem.h"
 #include "ir/element_type.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
@@ -295,10 +296,11 @@ Problem WithAlignmentsOf(Product problem, const GemmArguments& given) {
 }
 
 Problem WithAlignmentsOf(ConvProblem problem, const GemmArguments& given) {
-  problem.align_x = UsefulAlignment(given.a, problem.x);
-  problem.align_w = UsefulAlignment(given.b, problem.w);
-  problem.align_z = UsefulAlignment(given.c, problem.z);
-  problem.align_y = UsefulAlignment(given.d, problem.y);
+  const void* const addresses[] = {given.a, given.b, given.c, given.d};
+  for (size_t role = 0; role < ir::kConvOperands; ++role) {
+    const ir::ConvFields& fields = ir::FieldsOf(problem.pass, role);
+    problem.*fields.align = UsefulAlignment(addresses[role], problem.*fields.type);
+  }
   return problem;
 }
 

@@ -85,7 +85,7 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
   return encoded;
 }
 
-const char* InWorkspace(const void* workspace, size_t begin) { return static_cast<const char*>(workspace) + begin; }
+const char* Displaced(const void* address, size_t bytes) { return static_cast<const char*>(address) + bytes; }
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
   constexpr std::pair<Binding, const void * GemmArguments::*> kVectors[] = {
@@ -133,14 +133,16 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
     pointers_[count_++] = &value;
     switch (ir::KindOf(bound.param.binding)) {
       case ir::ParamKind::kTensorMap: {
-        const void* address =
-            bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : AddressOf(bound.tensor, roles);
+        const void* address = bound.in_workspace
+                                  ? Displaced(workspace, *bound.in_workspace)
+                                  : Displaced(AddressOf(bound.tensor, roles), static_cast<size_t>(bound.offset));
         LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, address));
         break;
       }
       case ir::ParamKind::kPointer:
-        value.pointer =
-            bound.in_workspace ? InWorkspace(workspace, *bound.in_workspace) : PointerOf(bound.argument, roles);
+        value.pointer = bound.in_workspace
+                            ? Displaced(workspace, *bound.in_workspace)
+                            : Displaced(PointerOf(bound.argument, roles), static_cast<size_t>(bound.offset));
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:

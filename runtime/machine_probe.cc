@@ -131,9 +131,9 @@ class Prober {
     l2_rate_ = 256 * kRowBytes / (shared * clock_) * down * across / Sms();
     Note("l2_rate", l2_rate_);
     // One block at a time on every SM: the latency of a loaded chip.
-    LS_ASSIGN(const ProbeKernel single,
+    LS_ASSIGN(const ProbeKernel one_block,
               Load(compiler::BuildStreamProbe({.rows = 128, .columns = 128, .stages = 1}, target_)));
-    LS_ASSIGN(const double block, BlockTime(single, grid(1), grid(kTimesOver), down * across));
+    LS_ASSIGN(const double block, BlockTime(one_block, grid(1), grid(kTimesOver), down * across));
     Note("load_latency",
          block * clock_ - 256 * kRowBytes / port_ - 2 * Known(&Machine::signal) - 2 * Known(&Machine::load_issue));
     LS_ASSIGN(const ProbeKernel deep, Load(compiler::BuildStreamProbe({.rows = 128, .stages = 8}, target_)));

@@ -43,7 +43,7 @@ void AddTo(Mixer& mixer, const ConvProblem& p) {
   mixer.Add({p.filter[kHeight] ^ p.filter[kWidth] << 16 ^ p.filter[kDepth] << 32,
              p.pad_before[kWidth] ^ p.stride[kWidth] << 16 ^ p.dilation[kWidth] << 32,
              static_cast<int64_t>(p.x) | static_cast<int64_t>(p.y) << 8 | static_cast<int64_t>(p.bias) << 16 |
-                 static_cast<int64_t>(p.numerics) << 24});
+                 static_cast<int64_t>(p.numerics) << 24 | static_cast<int64_t>(p.pass) << 32});
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}}, Sweep{"registers.txt", 24, {""}},
                     Sweep{"ordered.txt", 82, {""}}, Sweep{"operand_types.txt", 120, {""}},
                     Sweep{"block_scaled.txt", 36, {""}}, Sweep{"grouped.txt", 80, {""}},
+                    Sweep{"conv_dgrad.txt", 86, {""}}, Sweep{"conv_wgrad.txt", 52, {""}},
                     Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
     [](const auto& swept) { return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.')); });
 
@@ -114,7 +115,8 @@ TEST(Pack, IsCleanForTheAssembler) {
       for (const char* majors : {"", " a_major=m", " b_major=n", " a_major=m b_major=n"}) {
         for (const char* packed : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack"}) {
           const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=65 ") + types + majors);
-          const auto program = compiler::BuildPack(problem, ParseSchedule(packed)->value, target);
+          const auto program =
+              compiler::BuildPack(compiler::ContractionOf(problem), ParseSchedule(packed)->value, target);
           ASSERT_TRUE(program.has_value()) << program.error().message;
           if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
           const Status assembled = Assemble(*assembler, *program, target);
@@ -123,6 +125,29 @@ TEST(Pack, IsCleanForTheAssembler) {
       }
     }
     EXPECT_EQ(kernels.size(), 2u * (2 + 2 + 4)) << "of A, of B and of both, for 1 and 2 bytes";
+  }
+}
+
+// The kernels that transpose the filters that a gradient reads.
+TEST(FilterPack, IsCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  for (const target::Target& target : target::Targets()) {
+    std::set<std::string> kernels;
+    for (const char* type : {"y=bf16", "y=f16", "y=tf32", "y=e4m3", "y=s8"}) {
+      for (const char* extents : {"w=9", "h=5 w=9", "d=3 h=5 w=9"}) {
+        for (const char* schedule : {"a_load=tma b_load=pack", "a_load=copy b_load=pack"}) {
+          const Problem problem = *ParseProblem(std::string("conv_dgrad c=8 k=8 s=3 ") + extents + " " + type);
+          const Schedule decided = ParseSchedule(schedule)->value;
+          const auto program = compiler::BuildPack(compiler::ContractionOf(problem, decided), decided, target);
+          ASSERT_TRUE(program.has_value()) << program.error().message;
+          if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
+          const Status assembled = Assemble(*assembler, *program, target);
+          EXPECT_TRUE(assembled.has_value()) << target.name << " " << type << ": " << assembled.error().message;
+        }
+      }
+    }
+    EXPECT_EQ(kernels.size(), 3u * 2 * 2) << "for 1, 2 and 4 bytes, two and three dimensions, dense and aligned taps";
   }
 }
 

@@ -28,7 +28,7 @@ constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},    {"eight_bit.txt", 65, 65},
                              {"pingpong.txt", 0, 30}, {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
                              {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 6, 16},
                              {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 49, 0},
-                             {"grouped.txt", 40, 40}};
+                             {"grouped.txt", 40, 40}, {"conv_dgrad.txt", 45, 41},    {"conv_wgrad.txt", 27, 25}};
 
 // Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
 // Returns how many there were.

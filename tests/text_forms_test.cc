@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "emulator/driver/driver.h"
+#include "ir/conv_problem.h"
 #include "ir/epilogue_steps.h"
 #include "ir/grammar.h"
 #include "ir/program.h"
@@ -100,8 +101,10 @@ const target::Target& DrawTarget(Dice& dice) { return dice.Of(target::Targets())
 Drawn DrawGemm(Dice& dice) {
   return FromText(base::Join(DrawProblem(dice, "gemm", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
+template <ConvPass kPass>
 Drawn DrawConv(Dice& dice) {
-  return FromText(base::Join(DrawProblem(dice, "conv", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
+  const std::string_view kind = ir::NameOf(kPass);
+  return FromText(base::Join(DrawProblem(dice, kind, DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
 
 Drawn DrawEpilogue(Dice& dice) {
@@ -481,7 +484,9 @@ void PrintTo(const TextForm& form, std::ostream* out) { *out << form.name; }
 // clang-format off
 constexpr TextForm kForms[] = {
     {"Gemm",         DrawGemm,         6000, 0.3},
-    {"Conv",         DrawConv,         6000, 0.2},
+    {"Conv",         DrawConv<ConvPass::kForward>, 6000, 0.2},
+    {"ConvDgrad",    DrawConv<ConvPass::kDgrad>,   3000, 0.1},
+    {"ConvWgrad",    DrawConv<ConvPass::kWgrad>,   3000, 0.1},
     {"Epilogue",     DrawEpilogue,     6000, 0.3},
     {"Schedule",     DrawScheduleText, 6000, 0.5},
     {"Constraint",   DrawConstraint,    600, 0.9},
@@ -532,7 +537,10 @@ TEST(Grammar, EveryKeyAndStepIsDrawn) {
   const auto expect = [&](std::string_view what, const std::string& name) {
     if (!drawn.contains(name.substr(0, name.find(':')))) missing.insert(Cat(what, " ", name));
   };
-  const std::pair<const char*, Drawn (*)(Dice&)> kinds[] = {{"gemm", DrawGemm}, {"conv", DrawConv}};
+  const std::pair<const char*, Drawn (*)(Dice&)> kinds[] = {{"gemm", DrawGemm},
+                                                            {"conv", DrawConv<ConvPass::kForward>},
+                                                            {"conv_dgrad", DrawConv<ConvPass::kDgrad>},
+                                                            {"conv_wgrad", DrawConv<ConvPass::kWgrad>}};
   for (const auto& [kind, draw] : kinds) {
     drawn.clear();
     Dice dice(1);

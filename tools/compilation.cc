@@ -35,6 +35,7 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& sc
                                   {.sm_count = result.target->default_sm_count}, &result.passes));
   result.workspace = plan.workspace;
   for (compiler::PlannedLaunch& launch : plan.launches) {
+    if (launch.repeats) continue;
     LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(launch.program));
     const runtime::Stopwatch watch;
     LS_ASSIGN(compiler::PtxModule module,

@@ -66,6 +66,32 @@ Examples:
 Lists are depth before height before width: stride=2,1. pad=1:2 is before:after. See also: laneshift help epilogue, numerics, types, schedule.)");
 }
 
+HelpPage DgradPage() {
+  return KeysOf(
+      "conv_dgrad",
+      "The gradient of x: x = alpha * sum + beta * z, from the gradient of y and from w. All keys are those of "
+      "the forward convolution.",
+      R"(
+Examples:
+  laneshift run conv_dgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1
+  laneshift run conv_dgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 y=bf16 w=bf16 x=f32 epilogue=drelu
+
+A separate kernel first packs w into the plan's workspace (b_load=pack). See also: laneshift help conv, epilogue, schedule.)");
+}
+
+HelpPage WgradPage() {
+  return KeysOf(
+      "conv_wgrad",
+      "The gradient of w: w = alpha * sum + beta * z, from x and the gradient of y. All keys are those of the "
+      "forward convolution.",
+      R"(
+Examples:
+  laneshift run conv_wgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1
+  laneshift run conv_wgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 x=bf16 y=bf16 w=f32 beta=1
+
+See also: laneshift help conv, schedule.)");
+}
+
 HelpPage SchedulePage() {
   HelpPage page{.intro = "How a problem is computed. Any keys in any order; the chooser decides the others.",
                 .columns = {"key", "default", "values and meaning"},
@@ -202,6 +228,8 @@ const std::vector<HelpTopic>& HelpTopics() {
       {"gemm", "the keys of a matrix product", GemmPage},
       {"conv", "the keys of a convolution", ConvPage},
       {"grouped_gemm", "the keys of a grouped matrix product", GroupedGemmPage},
+      {"conv_dgrad", "the keys of the gradient of a convolution's input", DgradPage},
+      {"conv_wgrad", "the keys of the gradient of its filters", WgradPage},
       {"schedule", "the keys of a schedule", SchedulePage},
       {"epilogue", "the steps from the accumulator to the result", EpiloguePage},
       {"numerics", "what numerics= asks for", NumericsPage},

@@ -8,40 +8,16 @@
 #include "compiler/build/ring_mainloop.h"
 #include "compiler/build/scale_factors.h"
 #include "compiler/legality/promotion.h"
-#include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
 
-using ir::Axis;
 using ir::Binding;
 using ir::Builder;
 using ir::Operand;
 using ir::ValueId;
-
-// What one CTA holds of a tile, as it is stored, or along K where it is transposed on its way.
-MatrixOperand OperandOf(const Contraction& contraction, const Schedule& schedule, Operand operand,
-                        const target::Target& target) {
-  const OperandSource& source = contraction.Of(operand);
-  const bool transposed = Transposes(source, target);
-  const Axis outer_axis = transposed ? source.inner_axis : source.outer_axis;
-  const Axis inner_axis = transposed ? source.outer_axis : source.inner_axis;
-  const auto extent = [&](Axis axis) {
-    return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
-  };
-  const int inner = extent(inner_axis);
-  return {.operand = operand,
-          .tile = {.type = source.type(),
-                   .outer_axis = outer_axis,
-                   .inner_axis = inner_axis,
-                   .outer = extent(outer_axis),
-                   .inner = inner,
-                   .swizzle = ir::WidestSwizzle(static_cast<int>(source.BytesOf(inner)))},
-          .transposed = transposed,
-          .shared = source.shared};
-}
 
 class MatrixOutput final : public OutputTensor {
  public:
@@ -107,8 +83,8 @@ void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, 
 
 ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   const OperandParts cluster(schedule, ir::HasSplitGateUp(contraction.epilogue()));
-  const MatrixOperand a = OperandOf(contraction, schedule, Operand::kA, target);
-  const MatrixOperand b = OperandOf(contraction, schedule, Operand::kB, target);
+  const MatrixOperand a = MatrixOperandOf(contraction, schedule, Operand::kA, target);
+  const MatrixOperand b = MatrixOperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
   const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
   KernelParts parts{.name = contraction.grouped ? "grouped_gemm" : "gemm",

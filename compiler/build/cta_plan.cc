@@ -59,7 +59,7 @@ int MatrixRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTe
   const int elements = layout.Registers();
   const int values = needs.single_accesses ? 2 * elements : type == DataType::kF32 ? elements : elements / 2;
   // Elements of other rows are an address each, of pixels also what it follows from.
-  const int address = terms.rows == ir::RowMap::kMatrix ? 2 : 3;
+  const int address = terms.rows == ir::RowMap::kPixels ? 3 : 2;
   return values + (plan.rows_along_n ? address * elements / RowsAcross(layout) : 0);
 }
 

@@ -1,5 +1,7 @@
 #include "compiler/build/matrix_loader.h"
 
+#include "compiler/legality/tma_addressable.h"
+
 namespace laneshift::compiler {
 
 using ir::Axis;
@@ -30,6 +32,27 @@ void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& t
 }
 
 }  // namespace
+
+MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& schedule, Operand operand,
+                              const target::Target& target) {
+  const OperandSource& source = contraction.Of(operand);
+  const bool transposed = Transposes(source, target);
+  const Axis outer_axis = transposed ? source.inner_axis : source.outer_axis;
+  const Axis inner_axis = transposed ? source.outer_axis : source.inner_axis;
+  const auto extent = [&](Axis axis) {
+    return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
+  };
+  const int inner = extent(inner_axis);
+  return {.operand = operand,
+          .tile = {.type = source.type(),
+                   .outer_axis = outer_axis,
+                   .inner_axis = inner_axis,
+                   .outer = extent(outer_axis),
+                   .inner = inner,
+                   .swizzle = ir::WidestSwizzle(static_cast<int>(source.BytesOf(inner)))},
+          .transposed = transposed,
+          .shared = source.shared};
+}
 
 void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const {
   if (path == LoadPath::kTma) {

@@ -6,6 +6,8 @@
 
 #include "compiler/build/operand_loader.h"
 #include "compiler/build/operand_parts.h"
+#include "compiler/contraction/contraction.h"
+#include "target/target.h"
 
 namespace laneshift::compiler {
 
@@ -18,6 +20,10 @@ struct MatrixOperand {
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
 };
+
+// What one CTA holds of a tile, as it is stored, or along K where it is transposed on its way.
+MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& schedule, ir::Operand operand,
+                              const target::Target& target);
 
 // Where a tile begins in the matrices.
 struct MatrixStart {

@@ -77,9 +77,14 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
     case SourceKind::kMatrix:
       return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
     case SourceKind::kPixels:
-      return PixelTensor(source, operand == Operand::kD ? BoxOfY() : BoxOfX(contraction.geometry),
+      return PixelTensor(source, contraction.ReadsTaps(operand) ? BoxOfX(contraction.geometry) : BoxOfY(),
                          contraction.geometry.planes, param);
     case SourceKind::kFilter:
+      if (operand == Operand::kD) {
+        const StoredTensor& memory = source.memory;
+        return TiledTensor(source, memory.Inner(), memory.extents[StoredTensor::kImage], contraction.geometry.taps,
+                           param);
+      }
       return TiledTensor(source, contraction.run, contraction.n * contraction.batch, contraction.runs, param);
   }
   __builtin_unreachable();
@@ -96,7 +101,8 @@ constexpr bool IsOfPixels(BindingFamily family) {
 double ProblemNumbers::Of(Binding binding) const {
   const Contraction& c = contraction_;
   const ConvGeometry& geometry = c.geometry;
-  LS_CHECK(c.ReadsPixels() || !IsOfPixels(binding.family), "a product of matrices has no ", ir::PrintBinding(binding));
+  LS_CHECK(c.a.kind == SourceKind::kPixels || !IsOfPixels(binding.family), "a product of matrices has no ",
+           ir::PrintBinding(binding));
   const auto source = [&]() -> const OperandSource& { return c.Of(static_cast<Operand>(binding.index)); };
   switch (binding.family) {
     case BindingFamily::kPitch:
@@ -129,6 +135,10 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.input[DimensionOf(binding)]);
     case BindingFamily::kTaps:
       return Number(geometry.filter[DimensionOf(binding)]);
+    case BindingFamily::kLastTap:
+      return Number(geometry.last_tap[DimensionOf(binding)]);
+    case BindingFamily::kTapStep:
+      return Number(geometry.tap_step[DimensionOf(binding)]);
     case BindingFamily::kConvStride:
       return Number(geometry.stride[DimensionOf(binding)]);
     case BindingFamily::kPad:
@@ -163,12 +173,38 @@ double ProblemNumbers::Of(Binding binding) const {
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");
 }
 
+namespace {
+
+// Where the contraction's elements of C, D and what lies as D does begin in the caller's tensors.
+int64_t OffsetOf(const Contraction& contraction, Binding binding) {
+  if (binding == Binding::kMapD || binding == Binding::kMapDRest || binding == Binding::kBaseD)
+    return contraction.d.first * contraction.d.ElementBytes();
+  if (binding == Binding::kBaseC) return contraction.c.first * contraction.c.ElementBytes();
+  if (binding.family != BindingFamily::kBaseE) return 0;
+  size_t operand = 0;
+  for (const EpilogueStep& step : contraction.epilogue()) {
+    for (const ir::StepTensor& tensor : ir::TensorsOf(step, contraction.d.type())) {
+      if (operand++ != binding.index) continue;
+      return ir::IsMatrix(tensor.operand) ? contraction.d.first * DataTypeBytes(tensor.type) : 0;
+    }
+  }
+  LS_CHECK(false, "no step has the operand ", ir::PrintBinding(binding));
+}
+
+}  // namespace
+
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program) {
-  const ProblemNumbers numbers(problem, schedule);
+  return BindParams(ContractionOf(problem, schedule), schedule, program);
+}
+
+std::vector<BoundParam> BindParams(const Contraction& contraction, const Schedule& schedule,
+                                   const ir::Program& program) {
+  const ProblemNumbers numbers(contraction);
   std::vector<BoundParam> bound;
   for (const ir::Param& param : program.params) {
     bound.push_back({.param = param});
     const ir::ParamKind kind = ir::KindOf(param.binding);
+    bound.back().offset = OffsetOf(numbers.contraction(), param.binding);
     if (param.binding == Binding::kWorkspace) bound.back().in_workspace = 0;
     if (kind == ir::ParamKind::kTensorMap) {
       bound.back().tensor = TensorOf(numbers.contraction(), schedule, param);
@@ -205,7 +241,7 @@ MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const 
 MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, const ir::Param& param) {
   const Operand operand = OperandOf(param.binding);
   if (param.binding.family == BindingFamily::kMapScale) return ScaleTensor(contraction, operand, param);
-  const OperandSource source = SourceForProduct(contraction.Of(operand), schedule, operand);
+  const OperandSource source = SourceForProduct(contraction, schedule, operand);
   MappedTensor tensor = SourceTensor(contraction, source, operand, param);
   tensor.operand = operand;
   const bool interleaved = operand == Operand::kB && ir::HasSplitGateUp(contraction.epilogue());

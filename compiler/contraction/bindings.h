@@ -50,9 +50,12 @@ struct BoundParam {
   // Of a pointer or a tensor map: its byte offset in the plan's workspace, or the binding of the caller's address.
   std::optional<size_t> in_workspace{};
   ir::Binding argument = param.binding;
+  int64_t offset = 0;  // bytes from the caller's address
 };
 
 // All parameters of the program, in order: computed once for a plan, so that a launch computes none of it.
+std::vector<BoundParam> BindParams(const Contraction& contraction, const Schedule& schedule,
+                                   const ir::Program& program);
 std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& schedule, const ir::Program& program);
 
 // The pointer, or the tensor that the tensor map of the operand with this base reads, is in the workspace at `begin`.

@@ -1,5 +1,7 @@
 #include "compiler/contraction/contraction.h"
 
+#include <numeric>
+
 #include "base/integer_math.h"
 #include "ir/epilogue_steps.h"
 
@@ -12,7 +14,7 @@ BiasAxis BiasOf(const GemmProblem& problem) { return problem.bias; }
 BiasAxis BiasOf(const GroupedGemmProblem& problem) { return problem.bias; }
 BiasAxis BiasOf(const ConvProblem& problem) { return problem.bias == ConvBias::kK ? BiasAxis::kN : BiasAxis::kNone; }
 
-void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contraction) {
+void AddExtents(const GemmProblem& problem, const Schedule&, size_t, Contraction& contraction) {
   contraction.d_rows = "D";
   contraction.m = problem.m;
   contraction.n = problem.n;
@@ -21,7 +23,7 @@ void AddExtents(const GemmProblem& problem, const Schedule&, Contraction& contra
   contraction.batch_name = "batch";
 }
 
-void AddExtents(const GroupedGemmProblem& problem, const Schedule&, Contraction& contraction) {
+void AddExtents(const GroupedGemmProblem& problem, const Schedule&, size_t, Contraction& contraction) {
   contraction.d_rows = "D";
   contraction.m = problem.Rows();
   contraction.n = problem.n;
@@ -32,16 +34,37 @@ void AddExtents(const GroupedGemmProblem& problem, const Schedule&, Contraction&
   if (problem.layout == GroupLayout::kMasked) contraction.group_rows = problem.m;
 }
 
-void AddExtents(const ConvProblem& problem, const Schedule& schedule, Contraction& contraction) {
-  contraction.geometry = GeometryOf(problem, contraction.a, schedule);
+void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t number, Contraction& contraction) {
+  contraction.geometry = GeometryOf(problem, contraction.a, schedule, number);
   const ConvGeometry& geometry = contraction.geometry;
-  contraction.d_rows = "y";
+  contraction.d_rows = contraction.d.name;
+  if (contraction.SumsPixels()) {
+    contraction.m = geometry.filters;
+    contraction.n = geometry.channels;
+    contraction.run = geometry.positions;
+    contraction.batch = geometry.taps * problem.groups;
+    contraction.batch_name = "taps";
+    return;
+  }
   contraction.m = geometry.positions;
   contraction.n = geometry.filters;
   contraction.run = geometry.run;
   contraction.runs = geometry.channels * geometry.taps / geometry.run;
   contraction.batch = problem.groups;
   contraction.batch_name = "groups";
+}
+
+// The pixels of a phase among those of `source`. Its base is aligned as that of every phase.
+void TakePhase(const ConvProblem& problem, const GradientPhase& phase, OperandSource& source) {
+  for (size_t d = 0; d < phase.pixels.size(); ++d) {
+    if (problem.stride[d] == 1) continue;
+    const size_t dimension = ir::StoredTensor::kPlane + d;
+    int64_t& pitch = source.memory.pitches[dimension];
+    if (problem.input[d] > 1) source.align = std::gcd(source.align, pitch * source.ElementBytes());
+    source.first += phase.first[d] * pitch;
+    source.memory.extents[dimension] = phase.pixels[d];
+    pitch *= problem.stride[d];
+  }
 }
 
 }  // namespace
@@ -57,7 +80,7 @@ OperandSource& Contraction::Of(Operand operand) {
 
 Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
   Contraction other = *this;
-  std::visit([&](const auto& kind) { AddExtents(kind, schedule, other); }, problem);
+  std::visit([&](const auto& kind) { AddExtents(kind, schedule, 0, other); }, problem);
   return other;
 }
 
@@ -67,14 +90,19 @@ int64_t Contraction::Iterations(const Schedule& schedule) const {
   return geometry.Reuses() ? Blocks(schedule) / geometry.filter[kWidth] : Blocks(schedule);
 }
 
-Contraction ContractionOf(const Problem& problem, const Schedule& schedule) {
+size_t ContractionsOf(const Problem& problem) {
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  return conv != nullptr && conv->pass == ConvPass::kDgrad ? PhasesOf(*conv).size() : 1;
+}
+
+Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number) {
   Contraction contraction{.a = SourceOf(problem, Operand::kA),
                           .b = SourceOf(problem, Operand::kB),
                           .c = SourceOf(problem, Operand::kC),
                           .d = SourceOf(problem, Operand::kD)};
   std::visit(
       [&](const auto& kind) {
-        AddExtents(kind, schedule, contraction);
+        AddExtents(kind, schedule, number, contraction);
         contraction.alpha = kind.alpha;
         contraction.beta = kind.beta;
         contraction.bias = BiasOf(kind);
@@ -84,6 +112,12 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule) {
         contraction.steps = &kind.epilogue;
       },
       problem);
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad) {
+    const GradientPhase phase = PhasesOf(*conv).at(number);
+    TakePhase(*conv, phase, contraction.c);
+    TakePhase(*conv, phase, contraction.d);
+  }
   contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
   return contraction;
 }

@@ -25,8 +25,8 @@ struct Contraction {
   int64_t columns = 0;  // of D: half of n where the epilogue is a gated linear unit
   // K is `runs` runs of `run` elements, each read in whole blocks: one run of a matrix, the channels of each tap.
   int64_t run = 0, runs = 1;
-  int64_t batch = 1;              // matrices, groups of channels, or groups of rows
-  std::string_view batch_name{};  // as the problem's key: "batch", "groups"
+  int64_t batch = 1;              // matrices, groups of channels or of rows, or taps of the filters of each group
+  std::string_view batch_name{};  // as the problem's key: "batch", "groups"; of the gradient of filters "taps"
 
   bool grouped = false;    // the batch is groups of rows of one A, C and D, whose sizes only the device knows
   int64_t group_rows = 0;  // of each of these, as far as there is room; 0: they follow one another
@@ -44,7 +44,12 @@ struct Contraction {
   const OperandSource& Of(ir::Operand operand) const;
   OperandSource& Of(ir::Operand operand);
   const Epilogue& epilogue() const { return *steps; }
-  bool ReadsPixels() const { return a.kind == SourceKind::kPixels; }
+  // Rows of A and D are positions of the implicit-GEMM index, in a forward convolution and a gradient of its input.
+  bool RowsArePixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kM; }
+  // K is positions of that index, and A and B pixels: the gradient of filters.
+  bool SumsPixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kK; }
+  // Pixels that are read at the taps of a filter; others are read where the index is.
+  bool ReadsTaps(ir::Operand operand) const { return operand == (SumsPixels() ? ir::Operand::kB : ir::Operand::kA); }
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this
   // contraction was made from.
   Contraction Under(const Problem& problem, const Schedule& schedule) const;
@@ -55,8 +60,10 @@ struct Contraction {
   int64_t Iterations(const Schedule& schedule) const;
 };
 
-// REQUIRES: the problem is complete and outlives the contraction.
-Contraction ContractionOf(const Problem& problem, const Schedule& schedule);
+// Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase).
+size_t ContractionsOf(const Problem& problem);
+// The one of this number. REQUIRES: the problem is complete and outlives the contraction.
+Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number = 0);
 // The part that does not depend on a schedule: each position of the implicit-GEMM index is an output pixel.
 Contraction ContractionOf(const Problem& problem);
 

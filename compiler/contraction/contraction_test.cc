@@ -15,7 +15,7 @@ TEST(Contraction, OfAGemmHasOneRunOfK) {
   const Problem problem = Parsed("gemm m=100 n=60 k=65 batch=3 alpha=0.5 beta=2 bias=m c=f32 epilogue=swiglu");
   const Schedule schedule{.tile_k = 64};
   const Contraction gemm = ContractionOf(problem, schedule);
-  EXPECT_FALSE(gemm.ReadsPixels());
+  EXPECT_FALSE(gemm.RowsArePixels());
   EXPECT_EQ(gemm.m, 100);
   EXPECT_EQ(gemm.n, 60);
   EXPECT_EQ(gemm.columns, 30);
@@ -34,7 +34,7 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   const Problem problem = Parsed("conv n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2 bias=k");
   Schedule schedule{.tile_k = 32, .reuse = Reuse::kIm2col};
   const Contraction conv = ContractionOf(problem, schedule);
-  EXPECT_TRUE(conv.ReadsPixels());
+  EXPECT_TRUE(conv.RowsArePixels());
   EXPECT_EQ(conv.m, 2 * 9 * 11);
   EXPECT_EQ(conv.n, 12);
   EXPECT_EQ(conv.run, 48);
@@ -60,6 +60,51 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   EXPECT_EQ(ContractionOf(problem, schedule).run, 15 * 48);
   EXPECT_EQ(ContractionOf(problem, schedule).runs, 1);
   EXPECT_EQ(ContractionOf(problem, schedule).Iterations(schedule), 23);
+}
+
+TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
+  const Schedule schedule{.reuse = Reuse::kIm2col};
+  const Problem one = Parsed("conv_dgrad n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2");
+  ASSERT_EQ(ContractionsOf(one), 1u);
+  const Contraction dgrad = ContractionOf(one, schedule);
+  EXPECT_TRUE(dgrad.RowsArePixels());
+  EXPECT_EQ(dgrad.m, 2 * 9 * 11);
+  EXPECT_EQ(dgrad.n, 48);
+  EXPECT_EQ(dgrad.run, 12);
+  EXPECT_EQ(dgrad.runs, 15);
+  EXPECT_EQ(dgrad.d_rows, "x");
+  EXPECT_EQ(dgrad.b.outer_axis, ir::Axis::kK);
+  EXPECT_EQ(dgrad.b.inner_axis, ir::Axis::kN);
+  EXPECT_EQ(dgrad.d.first, 0);
+
+  // The pixels of the last phase begin at (1, 1), and are every second one.
+  const Problem strided = Parsed("conv_dgrad n=2 h=9 w=11 c=96 k=24 r=3 s=3 pad=1 stride=2 x_pixel=100");
+  ASSERT_EQ(ContractionsOf(strided), 4u);
+  const Contraction last = ContractionOf(strided, schedule, 3);
+  EXPECT_EQ(last.m, 2 * 4 * 5);
+  EXPECT_EQ(last.runs, 4);
+  EXPECT_EQ(last.d.first, 11 * 100 + 100);
+  EXPECT_EQ(last.d.memory.pitches, (ir::StoredTensor::Dimensions{9900, 9900, 2200, 200, 1}));
+  EXPECT_EQ(last.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 4, 5, 96}));
+  EXPECT_EQ(last.d.align, 8) << "a phase may begin at any pixel";
+}
+
+TEST(Contraction, OfAGradientOfWHasPixelsAlongKAndATapForEachMatrix) {
+  const Problem problem = Parsed("conv_wgrad n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 stride=2 groups=2");
+  const Schedule schedule{.tile_k = 64};
+  const Contraction wgrad = ContractionOf(problem, schedule);
+  EXPECT_FALSE(wgrad.RowsArePixels());
+  EXPECT_TRUE(wgrad.SumsPixels());
+  EXPECT_EQ(wgrad.m, 12);
+  EXPECT_EQ(wgrad.n, 48);
+  EXPECT_EQ(wgrad.run, 2 * 5 * 6);
+  EXPECT_EQ(wgrad.runs, 1);
+  EXPECT_EQ(wgrad.batch, 2 * 15);
+  EXPECT_EQ(wgrad.Blocks(schedule), 1);
+  EXPECT_TRUE(wgrad.ReadsTaps(ir::Operand::kB));
+  EXPECT_FALSE(wgrad.ReadsTaps(ir::Operand::kA));
+  EXPECT_EQ(wgrad.a.kind, SourceKind::kPixels);
+  EXPECT_EQ(wgrad.d.kind, SourceKind::kFilter);
 }
 
 }  // namespace

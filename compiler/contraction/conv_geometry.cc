@@ -68,19 +68,49 @@ int64_t ConvGeometry::CentreColumn() const {
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
-ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, const Schedule& schedule) {
-  ConvGeometry geometry{.input = problem.input,
-                        .output = problem.Output(),
-                        .filter = problem.filter,
-                        .stride = problem.stride,
-                        .pad = problem.pad_before,
-                        .dilation = problem.dilation,
-                        .images = problem.n};
-  geometry.planes = problem.input[kDepth] != 1 || problem.filter[kDepth] != 1 || problem.pad_before[kDepth] != 0 ||
-                    problem.pad_after[kDepth] != 0;
+namespace {
+
+void DescribeForward(const ConvProblem& problem, ConvGeometry& geometry) {
+  geometry.input = problem.input;
+  geometry.output = problem.Output();
+  geometry.filter = problem.filter;
+  geometry.stride = problem.stride;
+  geometry.pad = problem.pad_before;
+  geometry.dilation = problem.dilation;
   geometry.channels = problem.c / problem.groups;
   geometry.filters = problem.k / problem.groups;
-  geometry.taps = problem.filter[kDepth] * problem.filter[kHeight] * problem.filter[kWidth];
+}
+
+// A convolution of the gradient of y, whose channels are filters, and whose filters are channels of x.
+void DescribeGradient(const ConvProblem& problem, const GradientPhase& phase, ConvGeometry& geometry) {
+  geometry.input = problem.Output();
+  geometry.output = phase.pixels;
+  geometry.filter = phase.taps;
+  geometry.stride = {1, 1, 1};
+  geometry.pad = phase.pad;
+  geometry.dilation = phase.dilation;
+  geometry.last_tap = phase.last_tap;
+  geometry.tap_step = phase.tap_step;
+  geometry.channels = problem.k / problem.groups;
+  geometry.filters = problem.c / problem.groups;
+}
+
+}  // namespace
+
+ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
+                        size_t phase) {
+  ConvGeometry geometry{.images = problem.n};
+  bool phases = false;  // several, whose kernel is the same
+  if (problem.pass == ConvPass::kDgrad) {
+    const std::vector<GradientPhase> all = PhasesOf(problem);
+    phases = all.size() > 1;
+    DescribeGradient(problem, all.at(phase), geometry);
+  } else {
+    DescribeForward(problem, geometry);
+  }
+  geometry.planes = problem.input[kDepth] != 1 || problem.filter[kDepth] != 1 || problem.pad_before[kDepth] != 0 ||
+                    problem.pad_after[kDepth] != 0;
+  geometry.taps = geometry.filter[kDepth] * geometry.filter[kHeight] * geometry.filter[kWidth];
   const bool reuses = schedule.reuse > Reuse::kIm2col;
   const bool masks = reuses && schedule.border == Border::kMask && geometry.CentreColumn() >= 0;
   geometry.masks_border = masks;
@@ -99,8 +129,9 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, cons
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.padded_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
   const bool roomy = schedule.tile_n <= kNarrowTile || schedule.tile_k <= kShortBlock;
-  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(x) == 1 && problem.groups == 1 &&
-                          geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter && roomy;
+  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 &&
+                          !phases && geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter &&
+                          roomy;
   return geometry;
 }
 

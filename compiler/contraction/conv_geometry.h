@@ -15,6 +15,7 @@
 
 #include <vector>
 
+#include "compiler/contraction/gradient_phase.h"
 #include "compiler/contraction/operand_source.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
@@ -32,7 +33,9 @@ struct ConvGeometry {
   };
 
   // Position `out` of the output and tap `t` read pixel out * stride - pad + t * dilation, in each dimension.
+  // A negative pad crops.
   Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
+  Spatial last_tap{}, tap_step{};  // of a packed filter: tap u is tap last_tap - u * tap_step of the one in memory
   int64_t images = 1;
   bool planes = false;                // three spatial dimensions
   int64_t channels = 0, filters = 0;  // of a group
@@ -63,7 +66,9 @@ struct ConvGeometry {
   int64_t CentreColumn() const;
 };
 
-// `x`: the problem's images.
-ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& x, const Schedule& schedule);
+// `images`: the problem's x, or the gradient of y that a gradient of x is computed from. `phase`: its number in
+// PhasesOf(problem), for a gradient of x.
+ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
+                        size_t phase = 0);
 
 }  // namespace laneshift::compiler

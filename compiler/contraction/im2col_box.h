@@ -29,7 +29,8 @@ inline Im2colBox BoxOfX(const ConvGeometry& geometry) {
   return box;
 }
 
-// The box of y: every pixel. REQUIRES: no position of the box of x is after the end of its row.
+// The box of pixels that are read or stored where the index is, without taps: every pixel. REQUIRES: no position of the
+// box of x is after the end of its row.
 inline Im2colBox BoxOfY() { return {.lower = {0, 0, 0}, .upper = {0, 0, 0}, .step = {1, 1, 1}}; }
 
 }  // namespace laneshift::compiler

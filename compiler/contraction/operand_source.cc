@@ -35,23 +35,35 @@ constexpr SourceAxes AxesOf(const GroupedGemmProblem& problem, Operand operand) 
   return problem.b_major == Major::kK ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kK, Axis::kN};
 }
 
-// In a forward convolution channels are contiguous: they are K of x and w, and N of y and z.
-constexpr SourceAxes AxesOf(const ConvProblem&, Operand operand) {
-  if (operand == Operand::kA) return {Axis::kM, Axis::kK};
-  return operand == Operand::kB ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kM, Axis::kN};
+// Channels are contiguous. In a forward convolution they are K of x and w, and N of y and z. For the gradient of x,
+// channels of y are K, and those of x and w are N; for that of w, pixels are K.
+constexpr SourceAxes AxesOf(const ConvProblem& problem, Operand operand) {
+  const bool wgrad = problem.pass == ConvPass::kWgrad;
+  switch (operand) {
+    case Operand::kA:
+      return wgrad ? SourceAxes{Axis::kK, Axis::kM} : SourceAxes{Axis::kM, Axis::kK};
+    case Operand::kB:
+      return problem.pass == ConvPass::kForward ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kK, Axis::kN};
+    case Operand::kC:
+    case Operand::kD:
+      break;
+  }
+  return {Axis::kM, Axis::kN};
 }
 
 constexpr SourceKind KindOf(const GemmProblem&, Operand) { return SourceKind::kMatrix; }
 constexpr SourceKind KindOf(const GroupedGemmProblem&, Operand) { return SourceKind::kMatrix; }
-constexpr SourceKind KindOf(const ConvProblem&, Operand operand) {
-  return operand == Operand::kB ? SourceKind::kFilter : SourceKind::kPixels;
+constexpr SourceKind KindOf(const ConvProblem& problem, Operand operand) {
+  const bool of_w =
+      problem.pass == ConvPass::kWgrad ? operand == Operand::kC || operand == Operand::kD : operand == Operand::kB;
+  return of_w ? SourceKind::kFilter : SourceKind::kPixels;
 }
 
 // Groups divide the channels of a pixel; a filter has only the channels of its group.
 int64_t RunOf(const GemmProblem&, const StoredTensor& memory, Operand) { return memory.Inner(); }
 int64_t RunOf(const GroupedGemmProblem&, const StoredTensor& memory, Operand) { return memory.Inner(); }
 int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand operand) {
-  return operand == Operand::kB ? memory.Inner() : memory.Inner() / problem.groups;
+  return KindOf(problem, operand) == SourceKind::kFilter ? memory.Inner() : memory.Inner() / problem.groups;
 }
 
 constexpr bool IsShared(const GemmProblem&, Operand) { return false; }

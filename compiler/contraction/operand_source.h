@@ -30,6 +30,7 @@ struct OperandSource {
   // Elements of a row that belong to one matrix of the batch: all of a matrix, the channels of one group of an image.
   int64_t run = 0;
   int64_t align = 0;    // bytes, of the base: what the caller promises
+  int64_t first = 0;    // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
   bool shared = false;  // one matrix for the whole batch: A, C and D of groups of rows
 
   DataType type() const { return memory.type; }

@@ -71,6 +71,10 @@ void RoleEmitter::PackRows(const Op& op) {
   EmitPackRows(cx_, op.As<ir::PackAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
 }
 
+void RoleEmitter::PackFilter(const Op& op) {
+  EmitPackFilter(cx_, op.As<ir::PackFilterAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2));
+}
+
 void RoleEmitter::ReducePartialRows(const Op& op) {
   EmitReducePartialRows(cx_, op.As<ir::ReducePartialRowsAttrs>(), Index(op, 0), Index(op, 1));
 }

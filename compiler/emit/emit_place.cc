@@ -53,6 +53,13 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   if (rows == ir::RowMap::kMatrix) {
     return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
   }
+  if (rows == ir::RowMap::kFilters) {
+    Value* taps = b.CreateMul(cx.Param(Binding::kTapsS), cx.Param(Binding::kTapsR));
+    if (cx.program.FindParam(Binding::kTapsT) != nullptr) taps = b.CreateMul(taps, cx.Param(Binding::kTapsT));
+    Value* filter = b.CreateAdd(b.CreateMul(b.CreateUDiv(batch, taps), cx.Param(Binding::kM)), row);
+    Value* tap = scaled(b.CreateURem(batch, taps), ir::StrideOf(operand));
+    return {inside, b.CreateAdd(tap, scaled(filter, ir::PitchOf(operand)))};
+  }
   // A position of the implicit-GEMM index; the batch is the group of channels.
   const ir::PixelPitches pitches = ir::PixelPitchesOf(operand);
   Value* q = b.CreateURem(row, cx.Param(Binding::kPaddedQ));

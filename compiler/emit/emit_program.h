@@ -140,6 +140,10 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
 void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
                   Value* line);
 
+// emit_pack_filter.cc: a tile of the filters that a gradient reads transposed, the same way.
+void EmitPackFilter(const RoleContext& cx, const ir::PackFilterAttrs& attrs, Value* filter, Value* channel,
+                    Value* matrix);
+
 // emit_reductions.cc: reduces partial rows, by the warps of the role, from a column of the CTA's tile on.
 void EmitReducePartialRows(const RoleContext& cx, const ir::ReducePartialRowsAttrs& attrs, Value* column, Value* group);
 

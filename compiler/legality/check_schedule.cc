@@ -446,9 +446,34 @@ Status CheckGroups(const Schedule& s) {
   return Ok();
 }
 
+// Operands whose pixels are K.
+Status CheckSumsPixels(const Contraction& contraction, const Schedule& s, const Target& target) {
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const OperandSource& source = contraction.Of(operand);
+    if (Transposes(source, target))
+      return Refused(Cat("the tensor core of ", target.name, " reads ", DataTypeName(source.type()),
+                         " along k, and k of a conv_wgrad is pixels, whose channels are contiguous; use f16 or bf16"));
+    if ((operand == ir::Operand::kA ? s.a_load : s.b_load) != LoadPath::kTma) {
+      return Refused(Cat("only bulk copies load pixels along k; use ", ir::OperandName(operand), "_load=tma or pack"));
+    }
+    // Bulk im2col copies begin at multiples of 16 bytes.
+    const int64_t bytes = source.BytesOf(source.run);
+    if (source.run != source.memory.Inner() && bytes % 16 != 0) {
+      return Refused(Cat("the channels of ", source.name, " of a group are ", bytes,
+                         " bytes, and bulk copies begin at multiples of 16; use groups of whole 16 bytes"));
+    }
+  }
+  if (s.b_keep > 0) return Refused("the pixels of x are not resident in shared memory; use b_keep=0");
+  if (contraction.geometry.positions > kMostPositions)
+    return Refused(Cat("the convolution has ", contraction.geometry.positions, " positions; at most ", kMostPositions,
+                       " are supported; split the images"));
+  if (TapsAreEven(contraction.d, false) && (contraction.beta == 0 || TapsAreEven(contraction.c, false))) return Ok();
+  return Refused("the taps of a filter are not at a constant stride; pack the filters");
+}
+
 // What the tiles of a CTA must be, whatever its operands are.
 Status CheckShape(const Contraction& contraction, const Schedule& s, const Target& target) {
-  const bool pixels = contraction.ReadsPixels();
+  const bool pixels = contraction.RowsArePixels();
   const bool a_along_k = contraction.a.inner_axis == ir::Axis::kK, b_along_k = contraction.b.inner_axis == ir::Axis::kK;
   LS_TRY(CheckTile(s, target, a_along_k, MostAccumulators(contraction, s)));
   if (pixels && s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
@@ -467,10 +492,11 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 }  // namespace
 
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
-  const bool pixels = contraction.ReadsPixels();
+  const bool pixels = contraction.RowsArePixels();
   if (const auto scaling = ir::BlockScalingOf(contraction.scale))
     LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
   LS_TRY(CheckShape(contraction, s, target));
+  if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(s, contraction.a.type(), contraction.scale, target));
   if (pixels && s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");

@@ -68,13 +68,14 @@ Status CheckTmaGroups(const Contraction& contraction, const OperandSource& sourc
   return Unreachable(source, Cat(what, " of ", block, " channels would mix groups of ", source.run));
 }
 
-Status CheckTmaLoads(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
+Status CheckTmaLoads(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  const OperandSource& source = contraction.Of(operand);
   switch (source.kind) {
     case SourceKind::kMatrix:
       return Ok();
     case SourceKind::kPixels:
-      LS_TRY(CheckTmaGroups(contraction, source, schedule.tile_k, "a block"));
-      return CheckTmaIm2col(source, contraction.geometry);
+      if (contraction.RowsArePixels()) LS_TRY(CheckTmaGroups(contraction, source, schedule.tile_k, "a block"));
+      return contraction.ReadsTaps(operand) ? CheckTmaIm2col(source, contraction.geometry) : Ok();
     case SourceKind::kFilter:
       if (schedule.a_load != LoadPath::kCopy || TapsAreEven(source, true)) return Ok();
       return Unreachable(source, "its taps do not follow each other without gaps, as gathered activations do");
@@ -85,6 +86,11 @@ Status CheckTmaLoads(const Contraction& contraction, const Schedule& schedule, c
 Status CheckTmaStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
   if (const int64_t bytes = source.BytesOf(source.memory.Inner()); bytes % kTmaUnit != 0)
     return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at multiples of 16"));
+  if (source.kind == SourceKind::kFilter && source.memory.extents[ir::StoredTensor::kImage] != contraction.m &&
+      contraction.m % schedule.tile_m != 0) {
+    return Unreachable(source, Cat("a tile of ", schedule.tile_m,
+                                   " filters would overwrite those of the next group of ", contraction.m));
+  }
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).
   if (contraction.geometry.padded_q != contraction.geometry.output[kWidth])
@@ -105,7 +111,7 @@ Status CheckTmaAddressable(const Contraction& contraction, const Schedule& sched
   }
   LS_TRY(CheckTmaAddresses(source));
   return operand == Operand::kD ? CheckTmaStores(contraction, schedule, source)
-                                : CheckTmaLoads(contraction, schedule, source);
+                                : CheckTmaLoads(contraction, schedule, operand);
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {

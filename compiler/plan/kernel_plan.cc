@@ -17,47 +17,67 @@ class KernelPlanner {
       : problem_(problem), schedule_(schedule), target_(target), limits_(limits) {}
 
   Result<KernelPlan> Plan(std::vector<PassDump>* dumps) && {
-    LS_TRY(MakeProduct(dumps));
-    if (PacksAny(schedule_)) LS_TRY(AddPack());
+    LS_ASSIGN(ir::Program program, BuildProgram(problem_, schedule_, target_, dumps));
+    most_ = std::max(1, limits_.sm_count / program.ClusterSize());
+    if (limits_.resident_clusters) {
+      LS_ASSIGN(most_, limits_.resident_clusters(program));
+    }
+    PlacePartials(program);
+    const size_t last = ContractionsOf(problem_) - 1;
+    for (size_t i = 0; i < last; ++i) {
+      LS_ASSIGN(PlannedLaunch product, MakeProduct(i, program));
+      plan_.launches.push_back(std::move(product));
+    }
+    LS_ASSIGN(PlannedLaunch product, MakeProduct(last, std::move(program)));
     const std::vector<OrderedReduction> reductions =
-        ReductionsOf(problem_, schedule_, product_.program, plan_.workspace);
+        ReductionsOf(problem_, schedule_, product.program, plan_.workspace);
     for (const OrderedReduction& reduction : reductions)
-      PlaceInWorkspace(product_.params, reduction.base, reduction.begin);
-    plan_.launches.push_back(std::move(product_));
+      PlaceInWorkspace(product.params, reduction.base, reduction.begin);
+    plan_.launches.push_back(std::move(product));
     for (const ReductionPass& pass : PassesOf(reductions, plan_.workspace)) LS_TRY(AddReduction(pass));
     return std::move(plan_);
   }
 
  private:
-  Status MakeProduct(std::vector<PassDump>* dumps) {
-    product_.purpose = LaunchPurpose::kMain;
-    LS_ASSIGN(product_.program, BuildProgram(problem_, schedule_, target_, dumps));
-    int most = std::max(1, limits_.sm_count / product_.program.ClusterSize());
-    if (limits_.resident_clusters) {
-      LS_ASSIGN(most, limits_.resident_clusters(product_.program));
-    }
-    const WorkDivision division = DivideWork(PlanWork(problem_, schedule_), most);
-    product_.params = BindParams(problem_, schedule_, product_.program);
-    product_.geometry = GeometryOf(product_.program, division);
-    if (product_.program.FindParam(ir::Binding::kWorkspace) != nullptr) {
-      const int64_t bytes = ir::WorkspaceOf(product_.program).Bytes(division.partials);
-      plan_.workspace.Add(WorkspaceUse::kSplitK, static_cast<size_t>(bytes));
-    }
-    return Ok();
+  WorkDivision DivisionOf(const Contraction& contraction) const {
+    return DivideWork(PlanWork(contraction, schedule_), most_);
+  }
+
+  // Of split-K: the launches of the main kernel use it one after the other.
+  void PlacePartials(const ir::Program& program) {
+    if (program.FindParam(ir::Binding::kWorkspace) == nullptr) return;
+    int64_t partials = 0;
+    for (size_t i = 0; i < ContractionsOf(problem_); ++i)
+      partials = std::max(partials, DivisionOf(ContractionOf(problem_, schedule_, i)).partials);
+    plan_.workspace.Add(WorkspaceUse::kSplitK, static_cast<size_t>(ir::WorkspaceOf(program).Bytes(partials)));
+  }
+
+  // The main kernel for one contraction, after what it needs was added.
+  Result<PlannedLaunch> MakeProduct(size_t number, ir::Program program) {
+    const Contraction contraction = ContractionOf(problem_, schedule_, number);
+    PlannedLaunch product{.purpose = LaunchPurpose::kMain,
+                          .repeats = number > 0,
+                          .params = BindParams(contraction, schedule_, program),
+                          .geometry = GeometryOf(program, DivisionOf(contraction))};
+    product.program = std::move(program);
+    for (const PackStep& step : PackStepsOf(contraction, schedule_)) LS_TRY(AddPack(step, product));
+    return product;
   }
 
   // The copies of operands, which the main kernel then reads.
-  Status AddPack() {
-    LS_ASSIGN(ir::Program program, BuildPack(problem_, schedule_, target_));
+  Status AddPack(const PackStep& step, PlannedLaunch& product) {
+    const auto& [contraction, schedule] = step;
+    LS_ASSIGN(ir::Program program, BuildPack(contraction, schedule, target_));
     PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
-                       .params = BindParams(problem_, schedule_, program),
-                       .geometry = PackLaunch(problem_, schedule_, program, limits_.sm_count)};
+                       .repeats = product.repeats,
+                       .params = BindParams(contraction, schedule, program),
+                       .geometry = PackLaunch(contraction, schedule, program, limits_.sm_count)};
     bool first = true;
     for (const ir::Operand operand : kPackableOperands) {
-      if (!IsPacked(schedule_, operand)) continue;
-      const auto bytes = static_cast<size_t>(PackedBytes(SourceOf(problem_, operand)));
+      if (!IsPacked(schedule, operand)) continue;
+      const auto bytes = static_cast<size_t>(PackedBytes(contraction, schedule, operand));
       const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, bytes);
-      PlaceInWorkspace(product_.params, ir::BaseOf(operand), begin);
+      PlaceInWorkspace(product.params, ir::BaseOf(operand), begin);
       // The kernel finds the second copy after the first.
       if (std::exchange(first, false)) PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, begin);
     }
@@ -81,7 +101,7 @@ class KernelPlanner {
   const target::Target& target_;
   const GridLimits& limits_;
   KernelPlan plan_;
-  PlannedLaunch product_;
+  int most_ = 1;  // clusters of the main kernel at one time
 };
 
 // A copy is read once and written once.
@@ -89,7 +109,9 @@ MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   MoveWork work;
   if (!PacksAny(schedule)) return work;
   for (const ir::Operand operand : kPackableOperands) work.bytes += 2 * BytesToPack(problem, schedule, operand);
-  work.kernels = work.bytes > 0 ? 1 : 0;
+  if (work.bytes == 0) return work;
+  const size_t steps = PackStepsOf(ContractionOf(problem, schedule), schedule).size();
+  work.kernels = static_cast<int>(ContractionsOf(problem) * steps);
   return work;
 }
 

@@ -3,7 +3,8 @@
 // caller's addresses and launches.
 //
 //   pack     copies operands that the TMA cannot address to where it can (compiler/plan/packing.h)
-//   product  the main kernel: the tile program of problem and schedule
+//   product  the main kernel: the tile program of problem and schedule; once for each contraction of the problem, each
+//            after the packing that it needs
 //   fold     reduces very many partial rows to few
 //   reduce   adds up partial rows in a fixed order (compiler/plan/reductions.h)
 //
@@ -30,13 +31,14 @@ enum class LaunchPurpose : uint8_t { kPack, kMain, kFold, kReduce };
 
 struct PlannedLaunch {
   LaunchPurpose purpose{};
+  bool repeats = false;              // an earlier launch has the same program, with other parameters
   ir::Program program{};             // lowered, with its storage
   std::vector<BoundParam> params{};  // of the program, in order; those in the workspace have their offset
   LaunchGeometry geometry{};
 };
 
 struct KernelPlan {
-  std::vector<PlannedLaunch> launches{};  // in order on one stream; exactly one is the main kernel
+  std::vector<PlannedLaunch> launches{};  // in order on one stream; the main kernel is one or several of them
   PlanWorkspace workspace{};              // zero before its first use
 };
 

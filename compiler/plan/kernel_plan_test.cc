@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,46 @@ TEST(MovesOf, CountsWhatThePlansKernelsMove) {
   // 2500 partial rows become 10, which both kernels move.
   EXPECT_EQ(moves.after, (MoveWork{2, (2500 + 10 + 10) * 40 * 4}));
   EXPECT_EQ(LeastMovesOf(sums.problem, sums.schedule).after, (MoveWork{1, 0}));
+}
+
+// One program for all phases, each with its own filter, sizes and place in x.
+TEST(PlanKernels, LaunchesAGradientForEachPhase) {
+  const Planned planned = PlanOf("conv_dgrad n=2 h=9 w=11 c=64 k=64 r=3 s=3 pad=1 stride=2 beta=1 epilogue=residual",
+                                 "tile=64x64x64 stages=4 acc=1 reuse=im2col b_load=pack");
+  ASSERT_EQ(planned.plan.launches.size(), 8u);
+  std::set<size_t> copies;
+  std::set<int64_t> places;
+  for (size_t i = 0; i < planned.plan.launches.size(); i += 2) {
+    const PlannedLaunch &pack = planned.plan.launches[i], &product = planned.plan.launches[i + 1];
+    EXPECT_EQ(pack.purpose, LaunchPurpose::kPack);
+    EXPECT_EQ(product.purpose, LaunchPurpose::kMain);
+    EXPECT_EQ(product.repeats, i > 0);
+    EXPECT_EQ(KernelKey(product.program), KernelKey(planned.Product().program));
+    EXPECT_EQ(PlaceOf(pack, ir::Binding::kWorkspace), PlaceOf(product, ir::Binding::kMapB));
+    copies.insert(*PlaceOf(product, ir::Binding::kMapB));
+    const auto offset = [&](ir::Binding binding) {
+      for (const BoundParam& bound : product.params) {
+        if (bound.param.binding == binding) return bound.offset;
+      }
+      ADD_FAILURE() << ir::PrintBinding(binding);
+      return int64_t{-1};
+    };
+    EXPECT_EQ(offset(ir::Binding::kMapD), offset(ir::Binding::kBaseC));
+    EXPECT_EQ(offset(ir::Binding::kMapD), offset(ir::EpilogueBase(0)));
+    places.insert(offset(ir::Binding::kMapD));
+  }
+  EXPECT_EQ(copies.size(), 4u);
+  EXPECT_EQ(places, (std::set<int64_t>{0, 128, 11 * 128, 12 * 128}));
+}
+
+// Pixels of y and of x have different numbers of rows: a kernel for each.
+TEST(PlanKernels, PacksThePixelsOfEachOperand) {
+  const Planned planned = PlanOf("conv_wgrad n=2 h=9 w=11 c=5 k=7 r=3 s=3",
+                                 "tile=64x16x64 stages=4 acc=1 a_load=pack b_load=pack d_store=direct");
+  ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kPack, LaunchPurpose::kMain}));
+  EXPECT_EQ(PlaceOf(planned.plan.launches[0], ir::Binding::kWorkspace), PlaceOf(planned.Product(), ir::Binding::kMapA));
+  EXPECT_EQ(PlaceOf(planned.plan.launches[1], ir::Binding::kWorkspace), PlaceOf(planned.Product(), ir::Binding::kMapB));
+  EXPECT_EQ(planned.plan.workspace.BytesFor(WorkspaceUse::kPackedCopy), 128u * (2 * 7 * 9 + 2 * 9 * 11));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compiler/emit/plain_kernel.h"
 #include "compiler/legality/tma_addressable.h"
+#include "compiler/plan/filter_packing.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -34,16 +35,44 @@ LoadPath PathOf(const Schedule& schedule, Operand operand) {
 OperandSource Packed(OperandSource source) {
   using enum ir::StoredTensor::Dimension;
   const int64_t line = ir::kPackedLine / source.ElementBytes();
-  source.memory.pitches[kPixel] = base::RoundUp(source.memory.Inner(), line);
-  source.memory.pitches[kImage] = source.Pitch() * source.MatrixRows();
+  ir::StoredTensor& memory = source.memory;
+  memory.pitches[kPixel] = base::RoundUp(memory.Inner(), line);
+  memory.pitches[kRow] = memory.extents[kPixel] * memory.pitches[kPixel];
+  memory.pitches[kPlane] = memory.extents[kRow] * memory.pitches[kRow];
+  memory.pitches[kImage] = memory.extents[kPlane] * memory.pitches[kPlane];
   source.align = kCopyAlignment;
   return source;
 }
 
-// A copy moves bytes: all types of one size share one kernel.
-DataType TypeOfSize(DataType type) {
-  const int bits = ir::BitsOf(type);
-  return bits == 8 ? DataType::kE4m3 : bits == 16 ? DataType::kBf16 : DataType::kTf32;
+LoadPath& PathOf(Schedule& schedule, Operand operand) {
+  return operand == Operand::kA ? schedule.a_load : schedule.b_load;
+}
+
+// Whether all pixels of the images are rows of one matrix.
+bool PixelsAreEven(const ir::StoredTensor& memory) {
+  int64_t expected = memory.pitches[ir::StoredTensor::kPixel];
+  for (size_t i = ir::StoredTensor::kPixel; i > ir::StoredTensor::kImage; --i) {
+    expected *= memory.extents[i];
+    if (memory.extents[i - 1] != 1 && memory.pitches[i - 1] != expected) return false;
+  }
+  return true;
+}
+
+int64_t& ExtentOf(Contraction& contraction, ir::Axis axis) {
+  return axis == ir::Axis::kM ? contraction.m : axis == ir::Axis::kN ? contraction.n : contraction.run;
+}
+
+// Pixels as rows of one matrix.
+Contraction RowsOfPixels(Contraction contraction, Operand operand) {
+  OperandSource& source = contraction.Of(operand);
+  const int64_t rows = source.memory.Rows(), channels = source.memory.Inner();
+  source.kind = SourceKind::kMatrix;
+  source.memory =
+      ir::StoredTensor::Matrices(source.type(), 1, rows, channels, source.memory.pitches[ir::StoredTensor::kPixel], 0);
+  contraction.batch = 1;
+  ExtentOf(contraction, source.outer_axis) = rows;
+  ExtentOf(contraction, source.inner_axis) = channels;
+  return contraction;
 }
 
 // Tiles of one operand.
@@ -55,18 +84,19 @@ int64_t TilesOf(const OperandSource& source, const ir::Program& program) {
 // What one role copies, as code.
 class CopyWriter {
  public:
-  CopyWriter(const Problem& problem, Builder& b) : problem_(problem), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
+  CopyWriter(const Contraction& contraction, Builder& b)
+      : contraction_(contraction), b_(b), batch_(b.ParamValue(Binding::kBatch)) {}
 
   // Of the operand's copy. No device has memory for 2^31 of them.
   ValueId LinesOf(Operand operand) {
-    const OperandSource stored = SourceOf(problem_, operand);
+    const OperandSource& stored = contraction_.Of(operand);
     const auto elements = static_cast<int>(ir::kPackedLine / stored.ElementBytes());
     const ValueId of_row = b_.CeilDiv({Size(stored.inner_axis), b_.Constant(elements)});
     return b_.Mul({b_.Mul({Size(stored.outer_axis), MatricesOf(stored)}), of_row});
   }
 
   void Copy(const ir::Program& program, Operand operand, ValueId first_line) {
-    const OperandSource stored = SourceOf(problem_, operand);
+    const OperandSource& stored = contraction_.Of(operand);
     const ValueId tile_m = b_.Constant(program.tile_m);
     const ValueId tile_n = b_.Constant(program.tile_n);
     const ValueId rows = b_.CeilDiv({Size(stored.outer_axis), tile_m});
@@ -84,13 +114,13 @@ class CopyWriter {
   ValueId MatricesOf(const OperandSource& stored) { return stored.shared ? b_.Constant(1) : batch_; }
   ValueId Size(ir::Axis axis) { return b_.ParamValue(SizeAlong(axis)); }
 
-  const Problem& problem_;
+  const Contraction& contraction_;
   Builder& b_;
   const ValueId batch_;
 };
 
 // Warps that copy one operand, concurrently with those of the other.
-void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, ir::Program& program) {
+void AddRole(const Contraction& contraction, const Schedule& schedule, Operand operand, ir::Program& program) {
   ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
                 .kind = ir::RoleKind::kCopy,
                 .first_warp = program.threads / 32,
@@ -98,7 +128,7 @@ void AddRole(const Problem& problem, const Schedule& schedule, Operand operand, 
   program.threads += 32 * kPackWarps;
   std::vector<ir::Op> body;
   Builder b(program, body);
-  CopyWriter writer(problem, b);
+  CopyWriter writer(contraction, b);
   const bool after_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
   writer.Copy(program, operand, after_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
   role.body = std::move(body);
@@ -125,11 +155,24 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
   for (const Operand operand : kPackableOperands) {
     const OperandSource& source = contraction.Of(operand);
     const std::string_view name = ir::OperandName(operand);
+    if (PacksFilter(contraction) && operand == Operand::kB) {
+      if (IsPacked(schedule, operand)) continue;
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat("a gradient of x reads ", source.name,
+                           " transposed and its taps in reverse, and a separate kernel packs it so; use b_load=pack"));
+    }
     if (!IsPacked(schedule, operand)) continue;
-    if (source.kind != SourceKind::kMatrix) {
+    if (source.kind == SourceKind::kFilter) {
       return MakeError(
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
+    }
+    if (source.kind == SourceKind::kPixels && !PixelsAreEven(source.memory)) {
+      return MakeError(ErrorCode::kUnsupported,
+                       Cat(name,
+                           "_load=pack copies pixels at a constant stride, and there are gaps between rows, planes "
+                           "or images of ",
+                           source.name, "; pack its images, or use ", name, "_load=tma"));
     }
     if (DataTypeBits(source.type()) < 8) {
       return MakeError(ErrorCode::kUnsupported,
@@ -149,33 +192,63 @@ PackedProduct ProductOf(Contraction contraction, const Schedule& schedule) {
   PackedProduct product{std::move(contraction), schedule};
   for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
-    OperandSource& source = product.contraction.Of(operand);
-    source = Packed(source);
-    (operand == Operand::kA ? product.schedule.a_load : product.schedule.b_load) = LoadPath::kTma;
+    product.contraction.Of(operand) = SourceForProduct(product.contraction, schedule, operand);
+    PathOf(product.schedule, operand) = LoadPath::kTma;
   }
   return product;
 }
 
-OperandSource SourceForProduct(const OperandSource& source, const Schedule& schedule, Operand operand) {
-  return IsPacked(schedule, operand) ? Packed(source) : source;
+OperandSource SourceForProduct(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  const OperandSource& source = contraction.Of(operand);
+  if (!IsPacked(schedule, operand)) return source;
+  return source.kind == SourceKind::kFilter ? PackedFilter(contraction, schedule) : Packed(source);
 }
 
-int64_t PackedBytes(const OperandSource& source) {
-  const OperandSource copy = Packed(source);
-  return copy.Stride() * copy.memory.extents[ir::StoredTensor::kImage] * copy.ElementBytes();
+int64_t PackedBytes(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  const OperandSource copy = SourceForProduct(contraction, schedule, operand);
+  constexpr size_t kImage = ir::StoredTensor::kImage;
+  return copy.memory.pitches[kImage] * copy.memory.extents[kImage] * copy.ElementBytes();
 }
 
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  return stored.kind == SourceKind::kMatrix ? stored.BytesOf(stored.memory.Elements()) : 0;
+  const bool packable = stored.kind != SourceKind::kFilter || IsTransposedFilter(stored);
+  return packable ? stored.BytesOf(stored.memory.Elements()) : 0;
 }
 
-Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule& schedule) {
+  std::vector<PackStep> steps;
+  bool matrices = false;
+  for (const Operand operand : kPackableOperands) {
+    if (!IsPacked(schedule, operand)) continue;
+    const SourceKind kind = contraction.Of(operand).kind;
+    matrices = matrices || kind == SourceKind::kMatrix;
+    if (kind == SourceKind::kMatrix) continue;
+    PackStep step{kind == SourceKind::kPixels ? RowsOfPixels(contraction, operand) : contraction, schedule};
+    const Operand other = operand == Operand::kA ? Operand::kB : Operand::kA;
+    if (IsPacked(schedule, other)) PathOf(step.schedule, other) = LoadPath::kTma;
+    steps.push_back(std::move(step));
+  }
+  if (matrices) steps.push_back({contraction, schedule});
+  return steps;
+}
+
+namespace {
+
+// A step that packs filters packs nothing else.
+bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
+  return PacksFilter(contraction) && IsPacked(schedule, Operand::kB);
+}
+
+}  // namespace
+
+Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  if (IsFilterStep(contraction, schedule)) return BuildFilterPack(contraction, schedule, target);
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
-  program.operand_type = TypeOfSize(SourceOf(problem, Operand::kA).type());
+  program.operand_type = TypeOfSize(contraction.a.type());
   program.tile_m = kPackWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;
@@ -187,16 +260,18 @@ Result<ir::Program> BuildPack(const Problem& problem, const Schedule& schedule, 
   for (const Binding binding : {Binding::kWorkspace, Binding::kM, Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
   for (const Operand operand : kPackableOperands) {
-    if (IsPacked(schedule, operand)) AddRole(problem, schedule, operand, program);
+    if (IsPacked(schedule, operand)) AddRole(contraction, schedule, operand, program);
   }
   return LowerProgram(std::move(program), target);
 }
 
-LaunchGeometry PackLaunch(const Problem& problem, const Schedule& schedule, const ir::Program& program, int sm_count) {
+LaunchGeometry PackLaunch(const Contraction& contraction, const Schedule& schedule, const ir::Program& program,
+                          int sm_count) {
+  if (IsFilterStep(contraction, schedule)) return LaunchOver(TilesOfFilter(contraction, program), program, sm_count);
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
   for (const Operand operand : kPackableOperands) {
-    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(SourceOf(problem, operand), program));
+    if (IsPacked(schedule, operand)) tiles = std::max(tiles, TilesOf(contraction.Of(operand), program));
   }
   return LaunchOver(tiles, program, sm_count);
 }

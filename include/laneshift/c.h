@@ -85,7 +85,8 @@ size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan);
 void laneshift_plan_free(laneshift_plan* plan);
 
 /* Enqueues d = alpha * a b + beta * c + bias on `stream` (a CUstream or cudaStream_t; null: the default stream). For a
-   convolution the operands are, in the same order, x, w, z, y and the bias. */
+   convolution the operands are, in the same order, x, w, z, y and the bias; for the gradient of x they are y, w, z and
+   x, for the gradient of w they are y, x, z and w. */
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, struct CUstream_st* stream, const void* a,
                                         const void* b, const void* c, void* d, const void* bias, void* workspace,
                                         char* error, size_t error_bytes);
@@ -105,7 +106,8 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
                                               size_t error_bytes);
 
 /* The same by a structure, for all kinds of problem: fields that the problem has no use for are null. Set
-   `struct_bytes` to sizeof(laneshift_arguments). For a convolution a, b, c and d are x, w, z and y. The
+   `struct_bytes` to sizeof(laneshift_arguments). For a convolution a, b, c and d are x, w, z and y,
+   for the gradient of x y, w, z and x, and for that of w y, x, z and w. The
    tensor_scale fields are the f32 factors of whole operands of scale=nv. Of a grouped GEMM `group_offsets` has groups +
    1 integers of 32 bits, the rows at which groups begin and that at which the last one ends; with layout=masked
    `group_sizes` has instead the rows of each group. */

@@ -155,8 +155,31 @@ struct ConvArguments {
   EpilogueArguments epilogue{};
 };
 
-// Those of a GEMM, grouped or not, and those of a convolution.
-using Arguments = std::variant<GemmArguments, ConvArguments>;
+// The same for the gradient of x. `z` is read if beta != 0 and may equal `x`.
+struct ConvDgradArguments {
+  const void* y = nullptr;
+  const void* w = nullptr;
+  const void* z = nullptr;
+  void* x = nullptr;
+  const void* scale_y = nullptr;
+  const void* scale_w = nullptr;
+  const void* scale_x = nullptr;
+  EpilogueArguments epilogue{};
+};
+
+// The same for the gradient of w. `z` is read if beta != 0 and may equal `w`.
+struct ConvWgradArguments {
+  const void* y = nullptr;
+  const void* x = nullptr;
+  const void* z = nullptr;
+  void* w = nullptr;
+  const void* scale_y = nullptr;
+  const void* scale_x = nullptr;
+  const void* scale_w = nullptr;
+};
+
+// One alternative for each name of ProblemKind(); a grouped GEMM has those of a GEMM.
+using Arguments = std::variant<GemmArguments, ConvArguments, ConvDgradArguments, ConvWgradArguments>;
 
 // Where a kernel came from.
 enum class CacheState : uint8_t { kMemory, kStore, kCompiled };
@@ -231,6 +254,12 @@ class Plan {
   Status Execute(CUstream_st* stream, const ConvArguments& arguments, void* workspace = nullptr) const {
     return Execute(stream, Arguments(arguments), workspace);
   }
+  Status Execute(CUstream_st* stream, const ConvDgradArguments& arguments, void* workspace = nullptr) const {
+    return Execute(stream, Arguments(arguments), workspace);
+  }
+  Status Execute(CUstream_st* stream, const ConvWgradArguments& arguments, void* workspace = nullptr) const {
+    return Execute(stream, Arguments(arguments), workspace);
+  }
 
  private:
   friend class Engine;
@@ -278,6 +307,12 @@ class Engine {
     return Run(problem, stream, Arguments(arguments));
   }
   Status Run(const Problem& problem, CUstream_st* stream, const ConvArguments& arguments) const {
+    return Run(problem, stream, Arguments(arguments));
+  }
+  Status Run(const Problem& problem, CUstream_st* stream, const ConvDgradArguments& arguments) const {
+    return Run(problem, stream, Arguments(arguments));
+  }
+  Status Run(const Problem& problem, CUstream_st* stream, const ConvWgradArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));
   }
 

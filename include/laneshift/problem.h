@@ -8,6 +8,8 @@
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 epilogue=bias_n+gelu_tanh
 //   grouped_gemm groups=64 m=8192 n=4096 k=7168 a=bf16 b=bf16 d=bf16
 //   conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
+//   conv_dgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 y=bf16 w=bf16 x=bf16
+//   conv_wgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 x=bf16 y=bf16 w=f32
 //
 // Thread-safety: values.
 #pragma once
@@ -174,6 +176,13 @@ struct ConvPitches {
 // The bias vector of a convolution: none, or one value for each output channel (length k).
 enum class ConvBias : uint8_t { kNone, kK };
 
+// What is computed of a convolution: its output, or a gradient of a loss with respect to one of its operands.
+enum class ConvPass : uint8_t {
+  kForward,  // y from x and w
+  kDgrad,    // the gradient of x from that of y and from w
+  kWgrad,    // the gradient of w from x and from the gradient of y
+};
+
 // A forward convolution in the sense of deep learning (cross-correlation: the filter is not flipped). With input pixel
 // i = out * stride - pad_before + tap * dilation in each spatial dimension, where pixels outside the image are 0:
 //
@@ -182,6 +191,15 @@ enum class ConvBias : uint8_t { kNone, kK };
 //
 // where g is the group of output channel k: k/groups consecutive output channels use c/groups consecutive input
 // channels.
+//
+// The backward passes have the extents, pads, strides, dilations and groups of the forward convolution whose gradients
+// they compute. Where they have gradients of x, w and y these tensors are gradients, in the same layout:
+//
+//   kDgrad: x[n, i, c] = alpha * sum over k, taps and out with i = out * stride - pad_before + tap * dilation of
+//           y[n, out, k] * w[k, tap, c] + beta * z[n, i, c]
+//   kWgrad: w[k, tap, c] = alpha * sum over n and out of y[n, out, k] * x[n, i, c] + beta * z[k, tap, c]
+//
+// z has the layout of what is computed. A backward pass has no bias; kWgrad has no epilogue.
 //
 // Storage: x is [n][d][h][w][c], w is [k][t][r][s][c/groups], y and z are [n][o][p][q][k], where Output() gives o, p
 // and q; z may be y. Types, accumulation and scale factors are those of a GEMM with x as A, w as B, z as C and y as D;
@@ -194,6 +212,7 @@ enum class ConvBias : uint8_t { kNone, kK };
 // `w=` followed by a number is the width, by a type the type of the filters; both may be given. Pitches: x_pixel,
 // x_row, x_plane and x_image, the same of y and z; w_tap, w_row, w_plane and w_filter.
 struct ConvProblem {
+  ConvPass pass = ConvPass::kForward;
   int64_t n = 1;         // images
   int64_t c = 0, k = 0;  // channels of x and of y
   int64_t groups = 1;    // divides c and k
@@ -219,10 +238,10 @@ struct ConvProblem {
   bool operator==(const ConvProblem&) const = default;
 };
 
-// One alternative for each kind of problem.
+// One alternative for each kind of problem; a ConvProblem is one of three passes.
 using Problem = std::variant<GemmProblem, ConvProblem, GroupedGemmProblem>;
 
-// "gemm", "conv", "grouped_gemm".
+// "gemm", "conv", "conv_dgrad", "conv_wgrad", "grouped_gemm".
 std::string_view ProblemKind(const Problem& problem);
 
 // Parses the one-line form. kInvalidArgument names what is wrong and what would be right.

@@ -73,6 +73,10 @@ Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const de
                                         const Arguments& arguments) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
+  if (conv->pass != ConvPass::kForward) {
+    return MakeError(ErrorCode::kUnsupported,
+                     Cat("a ", ProblemKind(problem), " is not compared with cuDNN; compare the forward conv"));
+  }
   if (ir::IsGated(conv->epilogue)) {
     return MakeError(ErrorCode::kUnsupported, "cuDNN has no gated linear units; compare with an epilogue without them");
   }

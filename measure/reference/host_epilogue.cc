@@ -80,7 +80,7 @@ void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sum
   if (ir::IsInteger(output_)) {
     return CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums[0], magnitudes[0], into);
   }
-  const int64_t group = view_.grouped ? batch : 0;
+  const int64_t group = view_.kind == ProductView::kGroups ? batch : 0;
   std::array<ValueRange, 2> values{};
   int64_t known = 0;
   Passed passed;

@@ -108,7 +108,7 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
       for (int64_t c = 0; c < columns; c += epilogue.columns_per_output()) {
         const int64_t j = piece.first + c;
-        const int64_t before = view.grouped ? 0 : piece.batch * view.m;
+        const int64_t before = view.kind == ProductView::kGroups ? 0 : piece.batch * view.m;
         const int64_t element = ((before + row + r) * view.n + j) / epilogue.columns_per_output();
         epilogue.Finish(piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
       }
@@ -129,7 +129,7 @@ std::vector<RowRange> GroupsFor(const Problem& problem, const HostOperands& oper
   const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
   return grouped != nullptr ? RowsOfGroups(*grouped, operands) : std::vector<RowRange>{};
 }
-int64_t Products(const ProductView& view) { return view.grouped ? 1 : view.batches; }
+int64_t Products(const ProductView& view) { return view.kind == ProductView::kGroups ? 1 : view.batches; }
 
 // Whatever the kernel wrote to rows that belong to no group.
 void CountOverwritten(const Problem& problem, const HostOperands& operands, const HostTensor& d, Comparison& into) {

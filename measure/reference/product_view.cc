@@ -41,7 +41,7 @@ void Describe(const GroupedGemmProblem& p, ProductView& view) {
   view.n = p.n;
   view.k = view.run = p.k;
   view.batches = p.groups;
-  view.grouped = 1;
+  view.kind = ProductView::kGroups;
   view.a = MatrixPlace(0, p.lda, 1);
   view.b = MatrixPlace(p.stride_b, 0, b_k ? 1 : p.ldb);
   view.b.image = b_k ? p.ldb : 1;
@@ -50,29 +50,79 @@ void Describe(const GroupedGemmProblem& p, ProductView& view) {
   view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
 }
 
+int64_t Volume(const Spatial& extents) { return extents[kDepth] * extents[kHeight] * extents[kWidth]; }
+
 // Each group is one product: its rows are the output pixels, its columns the group's filters.
-void Describe(const ConvProblem& p, ProductView& view) {
-  const Spatial output = p.Output();
+void DescribeForward(const ConvProblem& p, ProductView& view) {
   const int64_t channels = p.c / p.groups, filters = p.k / p.groups;
-  view.m = p.n * output[kDepth] * output[kHeight] * output[kWidth];
+  view.kind = ProductView::kConvolution;
+  view.m = p.n * Volume(p.Output());
   view.n = filters;
-  view.k = p.filter[kDepth] * p.filter[kHeight] * p.filter[kWidth] * channels;
+  view.k = Volume(p.filter) * channels;
   view.batches = p.groups;
   view.run = channels;
-  view.walks = 1;
-  for (size_t i = 0; i < output.size(); ++i) {
-    view.filter[i] = static_cast<unsigned>(p.filter[i]);
-    view.output[i] = static_cast<unsigned>(output[i]);
-    view.input[i] = p.input[i];
-    view.before[i] = p.pad_before[i];
-    view.stride[i] = p.stride[i];
-    view.dilation[i] = p.dilation[i];
-  }
   view.a = ImagePlace(p.x_pitch, channels);
   view.b = ImagePlace(p.w_pitch, filters * p.w_pitch.image);
   view.c = ImagePlace(p.z_pitch, filters);
   view.d = ImagePlace(p.y_pitch, ir::OutputColumns(p) / p.groups);
   view.bias_axis = p.bias == ConvBias::kNone ? 0 : 2;
+}
+
+// Rows are the pixels of x, columns its channels; a run is the channels of y.
+void DescribeGradientOfX(const ConvProblem& p, ProductView& view) {
+  const int64_t channels = p.c / p.groups, filters = p.k / p.groups;
+  view.kind = ProductView::kGradientOfX;
+  view.m = p.n * Volume(p.input);
+  view.n = channels;
+  view.k = Volume(p.filter) * filters;
+  view.batches = p.groups;
+  view.run = filters;
+  view.a = ImagePlace(p.y_pitch, filters);
+  view.b = ImagePlace(p.w_pitch, filters * p.w_pitch.image);
+  view.b.element = p.w_pitch.image;
+  view.b.image = 1;
+  view.c = ImagePlace(p.z_pitch, channels);
+  view.d = ImagePlace(p.x_pitch, channels);
+}
+
+// Each tap of a group is a product of the pixels of y and those of x that they meet.
+void DescribeGradientOfW(const ConvProblem& p, ProductView& view) {
+  const int64_t channels = p.c / p.groups, filters = p.k / p.groups;
+  view.kind = ProductView::kGradientOfW;
+  view.m = filters;
+  view.n = channels;
+  view.k = p.n * Volume(p.Output());
+  view.batches = p.groups * Volume(p.filter);
+  view.run = 1;
+  view.a = ImagePlace(p.y_pitch, filters);
+  view.b = ImagePlace(p.x_pitch, channels);
+  view.a.element = view.b.element = 0;  // neighbours along K are other pixels
+  view.c = ImagePlace(p.z_pitch, filters * p.z_pitch.image);
+  view.d = ImagePlace(p.w_pitch, filters * p.w_pitch.image);
+}
+
+void Describe(const ConvProblem& p, ProductView& view) {
+  switch (p.pass) {
+    case ConvPass::kForward:
+      DescribeForward(p, view);
+      break;
+    case ConvPass::kDgrad:
+      DescribeGradientOfX(p, view);
+      break;
+    case ConvPass::kWgrad:
+      DescribeGradientOfW(p, view);
+      break;
+  }
+  const bool of_x = p.pass == ConvPass::kDgrad;
+  const Spatial input = of_x ? p.Output() : p.input, output = of_x ? p.input : p.Output();
+  for (size_t i = 0; i < output.size(); ++i) {
+    view.filter[i] = static_cast<unsigned>(p.filter[i]);
+    view.output[i] = static_cast<unsigned>(output[i]);
+    view.input[i] = input[i];
+    view.before[i] = p.pad_before[i];
+    view.stride[i] = p.stride[i];
+    view.dilation[i] = p.dilation[i];
+  }
 }
 
 }  // namespace

@@ -28,12 +28,15 @@ struct ProductView {
   long long m, n, k, batches;
   // K is runs of this many elements that lie `element` apart: all of it, or the channels of a tap.
   long long run;
-  // Rows of A, C and D are output pixels, those of A under a filter, and products are groups of their channels: of a
-  // convolution. Else rows are those of matrices, `pixel` apart, and of B only `batch`, `image` and `element` count.
-  int walks;
-  // Rows of A, C and D are those of all products, each of which has a range of them: of a grouped GEMM.
-  int grouped;
-  unsigned filter[3], output[3];  // depth, height, width
+  // kMatrices: rows are those of matrices, `pixel` apart, and of B only `batch`, `image` and `element` count.
+  // kConvolution: rows of A, C and D are output pixels, those of A under a filter; products are groups of channels.
+  // kGradientOfX: the same, but rows are pixels of x, and a run of A is the pixel of y that they meet under a tap.
+  // kGradientOfW: rows are filters, columns channels of x, runs single pixels of y; products are taps of groups.
+  // kGroups: as kMatrices, but rows of A, C and D are those of all products, each of which has a range of them.
+  enum Kind { kMatrices, kConvolution, kGradientOfX, kGradientOfW, kGroups };
+  int kind;
+  // Depth, height, width. `output`: pixels of D, or of y for the gradient of w. `input`: those of A, or of x.
+  unsigned filter[3], output[3];
   long long input[3], before[3], stride[3], dilation[3];
   OperandPlace a, b, c, d;
 
@@ -50,45 +53,86 @@ struct ProductView {
     to[0] = index / extents[1];
   }
 
+  LS_BOTH unsigned Taps() const { return filter[0] * filter[1] * filter[2]; }
+  LS_BOTH static long long At(const OperandPlace& of, const long long* pixel) {
+    return pixel[0] * of.plane + pixel[1] * of.row + pixel[2] * of.pixel;
+  }
+  LS_BOTH static long long At(const OperandPlace& of, const unsigned* pixel) {
+    return pixel[0] * of.plane + pixel[1] * of.row + pixel[2] * of.pixel;
+  }
+  // The pixel of the `input` that a pixel of the `output` meets under a tap; false if there is none.
+  LS_BOTH bool Meets(unsigned pixel, unsigned tap, long long* in) const {
+    unsigned out[3], at[3];
+    Split(pixel, output, out);
+    Split(tap, filter, at);
+    for (int dim = 0; dim < 3; ++dim) {
+      if (kind == kGradientOfX) {
+        in[dim] = out[dim] + before[dim] - at[dim] * dilation[dim];
+        if (in[dim] < 0 || in[dim] % stride[dim] != 0) return false;
+        in[dim] /= stride[dim];
+      } else {
+        in[dim] = out[dim] * stride[dim] - before[dim] + at[dim] * dilation[dim];
+      }
+      if (in[dim] < 0 || in[dim] >= input[dim]) return false;
+    }
+    return true;
+  }
+
   // The first element of a run of a row of A, or -1 if it lies outside of the image and counts as zeros. Rows and
   // runs are below 2^31, so they are decomposed in 32 bits.
-  LS_BOTH long long LeftStart(long long product, long long i, unsigned tap) const {
-    if (!walks) return product * a.batch + i * a.pixel;
+  LS_BOTH long long LeftStart(long long product, long long i, unsigned run_index) const {
+    if (kind == kMatrices) return product * a.batch + i * a.pixel;
     const unsigned pixels = output[0] * output[1] * output[2];
-    unsigned out[3], at[3];
-    Split((unsigned)i % pixels, output, out);
-    Split(tap, filter, at);
     long long in[3];
-    for (int dim = 0; dim < 3; ++dim) {
-      in[dim] = out[dim] * stride[dim] - before[dim] + at[dim] * dilation[dim];
-      if (in[dim] < 0 || in[dim] >= input[dim]) return -1;
+    if (kind == kGradientOfW) {
+      // A run without a pixel of x counts as zeros, too.
+      if (!Meets(run_index % pixels, (unsigned)product % Taps(), in)) return -1;
+      unsigned out[3];
+      Split(run_index % pixels, output, out);
+      return (unsigned)product / Taps() * a.batch + i + run_index / pixels * a.image + At(a, out);
     }
-    return product * a.batch + (unsigned)i / pixels * a.image + in[0] * a.plane + in[1] * a.row + in[2] * a.pixel;
+    if (!Meets((unsigned)i % pixels, run_index, in)) return -1;
+    return product * a.batch + (unsigned)i / pixels * a.image + At(a, in);
   }
   // The first element of a run of a column of B.
-  LS_BOTH long long RightStart(long long product, long long j, unsigned tap) const {
+  LS_BOTH long long RightStart(long long product, long long j, unsigned run_index) const {
+    if (kind == kGradientOfW) {
+      const unsigned pixels = output[0] * output[1] * output[2];
+      long long in[3];
+      if (!Meets(run_index % pixels, (unsigned)product % Taps(), in)) return 0;  // multiplied by a zero of A
+      return (unsigned)product / Taps() * b.batch + j + run_index / pixels * b.image + At(b, in);
+    }
     const long long start = product * b.batch + j * b.image;
-    if (!walks) return start;
+    if (kind == kMatrices) return start;
     unsigned at[3];
-    Split(tap, filter, at);
-    return start + at[0] * b.plane + at[1] * b.row + at[2] * b.pixel;
+    Split(run_index, filter, at);
+    return start + At(b, at);
   }
   // The element of C or D.
   LS_BOTH long long Stored(const OperandPlace& of, long long product, long long i, long long j) const {
+    if (kind == kGradientOfW) {
+      unsigned at[3];
+      Split((unsigned)product % Taps(), filter, at);
+      return (unsigned)product / Taps() * of.batch + i * of.image + At(of, at) + j;
+    }
     const long long start = product * of.batch + j * of.element;
-    if (!walks) return start + i * of.pixel;
+    if (kind == kMatrices) return start + i * of.pixel;
     const unsigned pixels = output[0] * output[1] * output[2];
     unsigned out[3];
     Split((unsigned)i % pixels, output, out);
-    return start + (unsigned)i / pixels * of.image + out[0] * of.plane + out[1] * of.row + out[2] * of.pixel;
+    return start + (unsigned)i / pixels * of.image + At(of, out);
   }
 
   // Row and column of D by its tensor's indices, for a product with `columns` of them.
-  LS_BOTH long long RowOfD(long long product, long long i) const { return walks || grouped ? i : product * m + i; }
-  LS_BOTH long long ColumnOfD(long long product, long long j, long long columns) const {
-    return walks ? product * columns + j : j;
+  LS_BOTH bool RowsArePixels() const { return kind == kConvolution || kind == kGradientOfX; }
+  LS_BOTH long long RowOfD(long long product, long long i) const {
+    if (kind == kGradientOfW) return (product / Taps() * m + i) * Taps() + product % Taps();
+    return RowsArePixels() || kind == kGroups ? i : product * m + i;
   }
-  LS_BOTH long long ColumnsOfD(long long columns) const { return walks ? columns * batches : columns; }
+  LS_BOTH long long ColumnOfD(long long product, long long j, long long columns) const {
+    return RowsArePixels() ? product * columns + j : j;
+  }
+  LS_BOTH long long ColumnsOfD(long long columns) const { return RowsArePixels() ? columns * batches : columns; }
 
   // Scale factors of blocks.
   LS_BOTH long long Runs(long long extent) const { return (extent + scale_run - 1) / scale_run; }

@@ -52,8 +52,10 @@ GroupedGemmProblem Shortened(GroupedGemmProblem p, const Schedule& s) {
 ConvProblem Shortened(ConvProblem p, const Schedule& s) {
   p.n = std::min<int64_t>(p.n, 2);
   if (p.groups == 1) {
-    p.c = Shorten(p.c, s.tile_k, kFullTiles);
-    p.k = Shorten(p.k, s.tile_n, kFullTiles);
+    // Which of M, N and K the channels are.
+    const bool forward = p.pass == ConvPass::kForward, of_w = p.pass == ConvPass::kWgrad;
+    p.c = Shorten(p.c, forward ? s.tile_k : s.tile_n, kFullTiles);
+    p.k = Shorten(p.k, forward ? s.tile_n : of_w ? s.tile_m : s.tile_k, kFullTiles);
   }
   // Rows of an image are alike; their length is kept, because it decides how rows map to tiles.
   const int64_t rows = std::max(kMaxRows, (p.filter[kHeight] - 1) * p.dilation[kHeight] + 1 + 2 * p.stride[kHeight]);

@@ -38,7 +38,7 @@ constexpr NumberHint kGroupedNumbers[] = {{"groups", 12, 1}, {"m", 400, 1}, {"n"
 
 const NumberHint& HintOf(std::string_view kind, std::string_view key) {
   std::span<const NumberHint> hints = kGemmNumbers;
-  if (kind == "conv") hints = kConvNumbers;
+  if (kind.starts_with("conv")) hints = kConvNumbers;
   if (kind == "grouped_gemm") hints = kGroupedNumbers;
   const auto found = std::find_if(hints.begin(), hints.end(), [&](const NumberHint& hint) { return hint.key == key; });
   return found == hints.end() ? kOther : *found;
@@ -108,7 +108,7 @@ class ProblemDraw {
     std::vector<std::string> steps;
     for (int64_t left = dice_.Scaled(1, 5); left > 0;) {
       const ir::GrammarRow& row = dice_.Of(rows);
-      const std::string& name = kind_ == "conv" ? row.values : row.name;
+      const std::string& name = kind_.starts_with("conv") ? row.values : row.name;
       const bool users = name.starts_with("FILE");
       if (name == "-" || (users && reach_ == DrawReach::kEmulated)) continue;
       steps.push_back(users ? DrawCall(dice_) : DrawStep(name));

@@ -1,0 +1,51 @@
+#include "compiler/contraction/gradient_phase.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/integer_math.h"
+
+namespace laneshift::compiler {
+namespace {
+
+// One dimension: pixels `first`, first + stride, ….
+void PlanDimension(const ConvProblem& p, size_t d, int64_t first, GradientPhase& phase) {
+  const int64_t stride = p.stride[d], dilation = p.dilation[d];
+  phase.first[d] = first;
+  phase.pixels[d] = base::CeilDiv(p.input[d] - first, stride);
+  const auto meets = [&](int64_t tap) { return (first + p.pad_before[d] - tap * dilation) % stride == 0; };
+  int64_t tap = 0;
+  while (tap < p.filter[d] && !meets(tap)) ++tap;
+  phase.taps[d] = 1;
+  phase.tap_step[d] = stride / std::gcd(stride, dilation);
+  phase.dilation[d] = dilation / std::gcd(stride, dilation);
+  if (tap == p.filter[d]) {
+    phase.pad[d] = phase.pixels[d];  // every pixel reads before the first one
+    return;
+  }
+  phase.taps[d] = base::CeilDiv(p.filter[d] - tap, phase.tap_step[d]);
+  phase.last_tap[d] = tap + (phase.taps[d] - 1) * phase.tap_step[d];
+  phase.pad[d] = (phase.taps[d] - 1) * phase.dilation[d] - (first + p.pad_before[d] - tap * dilation) / stride;
+}
+
+}  // namespace
+
+std::vector<GradientPhase> PhasesOf(const ConvProblem& p) {
+  std::vector<GradientPhase> phases;
+  const auto residues = [&](int d) {
+    return std::min(p.stride[static_cast<size_t>(d)], p.input[static_cast<size_t>(d)]);
+  };
+  for (int64_t depth = 0; depth < residues(kDepth); ++depth) {
+    for (int64_t height = 0; height < residues(kHeight); ++height) {
+      for (int64_t width = 0; width < residues(kWidth); ++width) {
+        GradientPhase& phase = phases.emplace_back();
+        PlanDimension(p, kDepth, depth, phase);
+        PlanDimension(p, kHeight, height, phase);
+        PlanDimension(p, kWidth, width, phase);
+      }
+    }
+  }
+  return phases;
+}
+
+}  // namespace laneshift::compiler
