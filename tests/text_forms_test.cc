@@ -100,6 +100,9 @@ const target::Target& DrawTarget(Dice& dice) { return dice.Of(target::Targets())
 Drawn DrawGemm(Dice& dice) {
   return FromText(base::Join(DrawProblem(dice, "gemm", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
+Drawn DrawGroupedGemm(Dice& dice) {
+  return FromText(base::Join(DrawProblem(dice, "grouped_gemm", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
+}
 Drawn DrawConv(Dice& dice) {
   return FromText(base::Join(DrawProblem(dice, "conv", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
@@ -482,6 +485,7 @@ void PrintTo(const TextForm& form, std::ostream* out) { *out << form.name; }
 constexpr TextForm kForms[] = {
     {"Gemm",         DrawGemm,         6000, 0.3},
     {"Conv",         DrawConv,         6000, 0.2},
+    {"GroupedGemm",  DrawGroupedGemm,  6000, 0.2},
     {"Epilogue",     DrawEpilogue,     6000, 0.3},
     {"Schedule",     DrawScheduleText, 6000, 0.5},
     {"Constraint",   DrawConstraint,    600, 0.9},
@@ -532,7 +536,8 @@ TEST(Grammar, EveryKeyAndStepIsDrawn) {
   const auto expect = [&](std::string_view what, const std::string& name) {
     if (!drawn.contains(name.substr(0, name.find(':')))) missing.insert(Cat(what, " ", name));
   };
-  const std::pair<const char*, Drawn (*)(Dice&)> kinds[] = {{"gemm", DrawGemm}, {"conv", DrawConv}};
+  const std::pair<const char*, Drawn (*)(Dice&)> kinds[] = {
+      {"gemm", DrawGemm}, {"conv", DrawConv}, {"grouped_gemm", DrawGroupedGemm}};
   for (const auto& [kind, draw] : kinds) {
     drawn.clear();
     Dice dice(1);
