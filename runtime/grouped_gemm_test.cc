@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "laneshift/c.h"
 #include "laneshift/engine.h"
 #include "laneshift/host_run.h"
 
@@ -167,6 +168,50 @@ TEST_P(GroupedGemm, RefusesSchedulesThatNeedToKnowTheSizes) {
     ASSERT_FALSE(plan.has_value()) << schedule;
     EXPECT_NE(plan.error().message.find(cure), std::string::npos) << schedule << ": " << plan.error().message;
   }
+}
+
+// The same from C, where offsets and sizes are one argument.
+TEST_P(GroupedGemm, RunsFromC) {
+  char error[256] = {};
+  laneshift_engine* engine = nullptr;
+  ASSERT_EQ(laneshift_engine_open("emulator", GetParam(), ":memory:", &engine, error, sizeof error), LANESHIFT_OK)
+      << error;
+  const Data data;
+  const auto upload = [&](const void* from, size_t bytes) {
+    laneshift_memory* memory = nullptr;
+    EXPECT_EQ(laneshift_memory_allocate(engine, bytes, &memory, error, sizeof error), LANESHIFT_OK) << error;
+    EXPECT_EQ(laneshift_memory_write(memory, 0, from, bytes, error, sizeof error), LANESHIFT_OK) << error;
+    return memory;
+  };
+  laneshift_memory* a = upload(data.a.data(), data.a.size() * sizeof(uint16_t));
+  laneshift_memory* b = upload(data.b.data(), data.b.size() * sizeof(uint16_t));
+  for (const bool masked : {false, true}) {
+    const std::vector<int32_t> numbers = {0, 7, 7, 150, 199};  // as sizes the first four of them
+    const std::vector<int> groups = masked ? GroupsBySizes(numbers) : GroupsOf(numbers);
+    std::vector<float> out(groups.size() * kN, kUntouched);
+    laneshift_memory* d = upload(out.data(), out.size() * sizeof(float));
+    laneshift_memory* offsets = upload(numbers.data(), numbers.size() * sizeof(int32_t));
+    const std::string problem = std::string("grouped_gemm groups=4 m=200 n=72 k=64 d=f32") +
+                                (masked ? " layout=masked" : "");
+    laneshift_plan* plan = nullptr;
+    ASSERT_EQ(laneshift_plan_make(engine, problem.c_str(), nullptr, &plan, error, sizeof error), LANESHIFT_OK) << error;
+    ASSERT_EQ(laneshift_plan_execute_grouped(plan, nullptr, laneshift_memory_address(a), laneshift_memory_address(b),
+                                             nullptr, laneshift_memory_address(d), nullptr, nullptr, nullptr, nullptr,
+                                             laneshift_memory_address(offsets), nullptr, 0, nullptr, error, sizeof error),
+              LANESHIFT_OK)
+        << error;
+    ASSERT_EQ(laneshift_memory_read(d, 0, out.data(), out.size() * sizeof(float), error, sizeof error), LANESHIFT_OK);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const int group = groups[i / kN];
+      ASSERT_EQ(out[i], group < 0 ? kUntouched : static_cast<float>(kK * (group + 1))) << "row " << i / kN;
+    }
+    laneshift_plan_free(plan);
+    laneshift_memory_free(d);
+    laneshift_memory_free(offsets);
+  }
+  laneshift_memory_free(a);
+  laneshift_memory_free(b);
+  laneshift_engine_close(engine);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, GroupedGemm, testing::Values("sm_100a", "sm_90a"));

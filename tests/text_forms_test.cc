@@ -101,6 +101,9 @@ const target::Target& DrawTarget(Dice& dice) { return dice.Of(target::Targets())
 Drawn DrawGemm(Dice& dice) {
   return FromText(base::Join(DrawProblem(dice, "gemm", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
 }
+Drawn DrawGroupedGemm(Dice& dice) {
+  return FromText(base::Join(DrawProblem(dice, "grouped_gemm", DrawReach::kWritten), " "), ParseProblem, PrintProblem);
+}
 template <ConvPass kPass>
 Drawn DrawConv(Dice& dice) {
   const std::string_view kind = ir::NameOf(kPass);
@@ -487,6 +490,7 @@ constexpr TextForm kForms[] = {
     {"Conv",         DrawConv<ConvPass::kForward>, 6000, 0.2},
     {"ConvDgrad",    DrawConv<ConvPass::kDgrad>,   3000, 0.1},
     {"ConvWgrad",    DrawConv<ConvPass::kWgrad>,   3000, 0.1},
+    {"GroupedGemm",  DrawGroupedGemm,  6000, 0.2},
     {"Epilogue",     DrawEpilogue,     6000, 0.3},
     {"Schedule",     DrawScheduleText, 6000, 0.5},
     {"Constraint",   DrawConstraint,    600, 0.9},
@@ -540,7 +544,8 @@ TEST(Grammar, EveryKeyAndStepIsDrawn) {
   const std::pair<const char*, Drawn (*)(Dice&)> kinds[] = {{"gemm", DrawGemm},
                                                             {"conv", DrawConv<ConvPass::kForward>},
                                                             {"conv_dgrad", DrawConv<ConvPass::kDgrad>},
-                                                            {"conv_wgrad", DrawConv<ConvPass::kWgrad>}};
+                                                            {"conv_wgrad", DrawConv<ConvPass::kWgrad>},
+                                                            {"grouped_gemm", DrawGroupedGemm}};
   for (const auto& [kind, draw] : kinds) {
     drawn.clear();
     Dice dice(1);
