@@ -170,7 +170,7 @@ TEST_P(GroupedGemm, RefusesSchedulesThatNeedToKnowTheSizes) {
   }
 }
 
-// The same from C, where offsets and sizes are one argument.
+// The same from C.
 TEST_P(GroupedGemm, RunsFromC) {
   char error[256] = {};
   laneshift_engine* engine = nullptr;
@@ -191,15 +191,17 @@ TEST_P(GroupedGemm, RunsFromC) {
     std::vector<float> out(groups.size() * kN, kUntouched);
     laneshift_memory* d = upload(out.data(), out.size() * sizeof(float));
     laneshift_memory* offsets = upload(numbers.data(), numbers.size() * sizeof(int32_t));
-    const std::string problem = std::string("grouped_gemm groups=4 m=200 n=72 k=64 d=f32") +
-                                (masked ? " layout=masked" : "");
+    const std::string problem =
+        std::string("grouped_gemm groups=4 m=200 n=72 k=64 d=f32") + (masked ? " layout=masked" : "");
     laneshift_plan* plan = nullptr;
     ASSERT_EQ(laneshift_plan_make(engine, problem.c_str(), nullptr, &plan, error, sizeof error), LANESHIFT_OK) << error;
-    ASSERT_EQ(laneshift_plan_execute_grouped(plan, nullptr, laneshift_memory_address(a), laneshift_memory_address(b),
-                                             nullptr, laneshift_memory_address(d), nullptr, nullptr, nullptr, nullptr,
-                                             laneshift_memory_address(offsets), nullptr, 0, nullptr, error, sizeof error),
-              LANESHIFT_OK)
-        << error;
+    laneshift_arguments arguments = {};
+    arguments.struct_bytes = sizeof arguments;
+    arguments.a = laneshift_memory_address(a);
+    arguments.b = laneshift_memory_address(b);
+    arguments.d = laneshift_memory_address(d);
+    (masked ? arguments.group_sizes : arguments.group_offsets) = laneshift_memory_address(offsets);
+    ASSERT_EQ(laneshift_plan_execute_arguments(plan, nullptr, &arguments, error, sizeof error), LANESHIFT_OK) << error;
     ASSERT_EQ(laneshift_memory_read(d, 0, out.data(), out.size() * sizeof(float), error, sizeof error), LANESHIFT_OK);
     for (size_t i = 0; i < out.size(); ++i) {
       const int group = groups[i / kN];
