@@ -17,8 +17,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
 
 // The same for a convolution, as an implicit GEMM.
 ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
-ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& schedule,
-                                const target::Target& target);
+ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the
 // arrivals of each barrier. REQUIRES: Stage::kScheduled. ENSURES: Stage::kLowered.

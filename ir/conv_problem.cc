@@ -139,8 +139,9 @@ Status CheckBackward(const ConvProblem& p) {
   if (p.pass == ConvPass::kForward) return Ok();
   const std::string_view name = NameOf(p.pass);
   if (p.bias != ConvBias::kNone) {
-    return InvalidProblem(Cat("bias=k is added to y, which a ", name, " does not compute; ",
-                              p.pass == ConvPass::kDgrad ? "for a vector along c use epilogue=bias_c" : "leave it out"));
+    return InvalidProblem(
+        Cat("bias=k is added to y, which a ", name, " does not compute; ",
+            p.pass == ConvPass::kDgrad ? "for a vector along c use epilogue=bias_c" : "leave it out"));
   }
   LS_TRY(CheckProduct("input pixels", {p.n, p.input[kDepth], p.input[kHeight], p.input[kWidth]}));
   if (IsGated(p.epilogue))
@@ -201,14 +202,15 @@ Status ValidateConv(const ConvProblem& p) {
                               " is for gemm; a conv has scale=tensor (one scale factor per "
                               "operand)"));
   }
-  for (const ConvFields& fields : kConvFields) LS_TRY(CheckAlignment(fields.align_key, p.*fields.align, p.*fields.type));
+  for (const ConvFields& fields : kConvFields)
+    LS_TRY(CheckAlignment(fields.align_key, p.*fields.align, p.*fields.type));
   return Ok();
 }
 
 Result<Problem> Complete(ConvProblem conv) {
   LS_TRY(ValidateConv(conv));
-  LS_ASSIGN(conv.epilogue, CompleteEpilogue(std::move(conv.epilogue), ResultTypeOf(conv), conv.numerics,
-                                            LettersOf(conv.pass)));
+  LS_ASSIGN(conv.epilogue,
+            CompleteEpilogue(std::move(conv.epilogue), ResultTypeOf(conv), conv.numerics, LettersOf(conv.pass)));
   if (IsGated(conv.epilogue) && conv.k / conv.groups % 2 != 0) {
     return InvalidProblem(Cat("epilogue: a gated linear unit needs pairs of filters, but k=", conv.k,
                               " groups=", conv.groups, " makes ", conv.k / conv.groups, " of a group, which is odd"));

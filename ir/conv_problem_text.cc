@@ -215,7 +215,9 @@ struct FieldPrinter {
   std::string operator()(SumPrecision ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling ConvProblem::*field) const { return std::string(NameOf(problem.*field)); }
-  std::string operator()(Epilogue ConvProblem::*field) const { return PrintEpilogue(problem.*field, LettersOf(problem.pass)); }
+  std::string operator()(Epilogue ConvProblem::*field) const {
+    return PrintEpilogue(problem.*field, LettersOf(problem.pass));
+  }
   std::string operator()(const Extent& extent) const { return Cat((problem.*extent.extents)[extent.dimension]); }
   std::string operator()(const PerDimension& list) const {
     std::vector<std::string> texts;
@@ -301,7 +303,8 @@ Result<Problem> ParseConv(ConvPass pass, const std::vector<std::string_view>& wo
   };
   for (const Key& key : kKeys) {
     if (key.presence == kRequired && !given(key)) {
-      return InvalidProblem(Cat("key '", key.name, "' is missing; a ", NameOf(pass), " needs w= (a number), c=, k= and s="));
+      return InvalidProblem(
+          Cat("key '", key.name, "' is missing; a ", NameOf(pass), " needs w= (a number), c=, k= and s="));
     }
   }
   // Defaults of types: B has that of A, D what A gives, z that of D.
@@ -339,8 +342,9 @@ void DescribeFor(ConvPass pass, GrammarRow& row) {
     row.doc = "none: a backward pass has no bias";
     row.values = "none";
   } else if (row.name == "epilogue") {
-    row.doc = pass == ConvPass::kDgrad ? Cat("steps between the sum and ", d, ", joined by +; see laneshift help epilogue")
-                                       : std::string("none: the gradient of w has no epilogue");
+    row.doc = pass == ConvPass::kDgrad
+                  ? Cat("steps between the sum and ", d, ", joined by +; see laneshift help epilogue")
+                  : std::string("none: the gradient of w has no epilogue");
     if (pass == ConvPass::kWgrad) row.values = "none";
   }
 }

@@ -28,8 +28,9 @@ void ForEachField(ConvPitches& pitches, F&& visit) {
 
 template <typename F>
 void ForEachField(ConvProblem& problem, F&& visit) {
-  auto& [pass, n, c, k, groups, input, filter, pad_before, pad_after, stride, dilation, x, w, z, y, x_pitch, w_pitch, z_pitch,
-         y_pitch, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y, epilogue] = problem;
+  auto& [pass, n, c, k, groups, input, filter, pad_before, pad_after, stride, dilation, x, w, z, y, x_pitch, w_pitch,
+         z_pitch, y_pitch, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y, epilogue] =
+      problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
   all(pass, n, c, k, groups, x, w, z, y, alpha, beta, bias, sum, scale, numerics, align_x, align_w, align_z, align_y,
       epilogue);

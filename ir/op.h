@@ -351,14 +351,15 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs,
-                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
-                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs,
-                           MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
-                           AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs,
-                           MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs,
-                           ScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, GlobalAttrs,
-                           ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
+                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs,
+                 MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
+                 AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
+                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
+                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
+                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

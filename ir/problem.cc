@@ -34,7 +34,8 @@ constexpr Kind kKinds[] = {
     {"gemm", ir::ParseGemm, ir::GemmKeys, "matmul mm bmm addmm linear dot product hgemm sgemm mul matrix",
      "gemm m=512 n=512 k=512"},
     {"conv", ParsePass<ConvPass::kForward>, KeysOfPass<ConvPass::kForward>,
-     "conv1d conv2d conv3d convolution conv2d_fprop fprop conv_fwd cudnn", "conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
+     "conv1d conv2d conv3d convolution conv2d_fprop fprop conv_fwd cudnn",
+     "conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
     {"conv_dgrad", ParsePass<ConvPass::kDgrad>, KeysOfPass<ConvPass::kDgrad>,
      "dgrad conv2d_dgrad conv_bwd_data backward_data deconv conv_transpose",
      "conv_dgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1"},
@@ -55,7 +56,8 @@ Error UnknownKind(std::string_view word) {
     return ir::InvalidProblem(Cat("unknown kind of problem '", word, "'; write for example: ", kind.example));
   }
   return ir::InvalidProblem(
-      Cat("unknown kind of problem '", word, "'; known kinds: gemm, conv, conv_dgrad, conv_wgrad; write for example: ", kKinds[0].example));
+      Cat("unknown kind of problem '", word,
+          "'; known kinds: gemm, conv, conv_dgrad, conv_wgrad; write for example: ", kKinds[0].example));
 }
 
 }  // namespace

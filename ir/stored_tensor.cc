@@ -169,8 +169,7 @@ StoredTensor TensorOf(StepOperand operand, DataType type, const StoredTensor& ou
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem) {
   const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
   const Epilogue& epilogue = gemm != nullptr ? gemm->epilogue : std::get<ConvProblem>(problem).epilogue;
-  const AxisLetters letters =
-      gemm != nullptr ? kGemmLetters : LettersOf(std::get<ConvProblem>(problem).pass);
+  const AxisLetters letters = gemm != nullptr ? kGemmLetters : LettersOf(std::get<ConvProblem>(problem).pass);
   const StoredTensor output = Stored(problem, OperandRole::kD);
   const auto columns_of_b = [](const auto& kind) {
     const int64_t columns = OutputColumns(kind);
@@ -228,11 +227,10 @@ double ScaleBytes(const Problem& problem) {
 }
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
-  static constexpr std::string_view kNames[][kRoles] = {
-      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
-      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"},
-      {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x"},
-      {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w"}};
+  static constexpr std::string_view kNames[][kRoles] = {{"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d"},
+                                                        {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y"},
+                                                        {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x"},
+                                                        {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w"}};
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   return kNames[conv == nullptr ? 0 : 1 + static_cast<size_t>(conv->pass)][static_cast<size_t>(role)];
 }

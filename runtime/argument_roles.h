@@ -13,8 +13,8 @@
 
 namespace laneshift::runtime {
 
-// The x, w, z and y of a convolution are the a, b, c and d of a GEMM, and its gradients as ir::OperandRole says. kInvalidArgument: the arguments
-// are of another kind than the problem.
+// The x, w, z and y of a convolution are the a, b, c and d of a GEMM, and its gradients as ir::OperandRole says.
+// kInvalidArgument: the arguments are of another kind than the problem.
 Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments);
 
 // The inverse.

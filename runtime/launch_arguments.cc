@@ -129,16 +129,16 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
     pointers_[count_++] = &value;
     switch (ir::KindOf(bound.param.binding)) {
       case ir::ParamKind::kTensorMap: {
-        const void* address =
-            bound.in_workspace ? Displaced(workspace, *bound.in_workspace)
-                               : Displaced(AddressOf(bound.tensor, roles), static_cast<size_t>(bound.offset));
+        const void* address = bound.in_workspace
+                                  ? Displaced(workspace, *bound.in_workspace)
+                                  : Displaced(AddressOf(bound.tensor, roles), static_cast<size_t>(bound.offset));
         LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, address));
         break;
       }
       case ir::ParamKind::kPointer:
-        value.pointer =
-            bound.in_workspace ? Displaced(workspace, *bound.in_workspace)
-                               : Displaced(PointerOf(bound.argument, roles), static_cast<size_t>(bound.offset));
+        value.pointer = bound.in_workspace
+                            ? Displaced(workspace, *bound.in_workspace)
+                            : Displaced(PointerOf(bound.argument, roles), static_cast<size_t>(bound.offset));
         break;
       // Sizes and pitches are below 2^40: exact as doubles.
       case ir::ParamKind::kInt64:

@@ -117,7 +117,8 @@ TEST(Pack, IsCleanForTheAssembler) {
       for (const char* majors : {"", " a_major=m", " b_major=n", " a_major=m b_major=n"}) {
         for (const char* packed : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack"}) {
           const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=65 ") + types + majors);
-          const auto program = compiler::BuildPack(compiler::ContractionOf(problem), ParseSchedule(packed)->value, target);
+          const auto program =
+              compiler::BuildPack(compiler::ContractionOf(problem), ParseSchedule(packed)->value, target);
           ASSERT_TRUE(program.has_value()) << program.error().message;
           if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
           const Status assembled = Assemble(*assembler, *program, target);

@@ -24,11 +24,11 @@ struct Sweep {
   int least_sm_100a = 0, least_sm_90a = 0;
   int Least(std::string_view target) const { return target == "sm_90a" ? least_sm_90a : least_sm_100a; }
 };
-constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},    {"eight_bit.txt", 65, 65},     {"clusters.txt", 20, 20},
-                             {"pingpong.txt", 0, 30}, {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
-                             {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 4, 8},
-                             {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 29, 0},
-                            {"conv_dgrad.txt", 45, 41}, {"conv_wgrad.txt", 27, 25}};
+constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},       {"eight_bit.txt", 65, 65},     {"clusters.txt", 20, 20},
+                             {"pingpong.txt", 0, 30},    {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
+                             {"panels.txt", 20, 35},     {"pixels.txt", 9, 9},          {"registers.txt", 4, 8},
+                             {"ordered.txt", 39, 43},    {"operand_types.txt", 60, 60}, {"block_scaled.txt", 29, 0},
+                             {"conv_dgrad.txt", 45, 41}, {"conv_wgrad.txt", 27, 25}};
 
 // Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
 // Returns how many there were.

@@ -538,9 +538,9 @@ TEST(Grammar, EveryKeyAndStepIsDrawn) {
     if (!drawn.contains(name.substr(0, name.find(':')))) missing.insert(Cat(what, " ", name));
   };
   const std::pair<const char*, Drawn (*)(Dice&)> kinds[] = {{"gemm", DrawGemm},
-                                                             {"conv", DrawConv<ConvPass::kForward>},
-                                                             {"conv_dgrad", DrawConv<ConvPass::kDgrad>},
-                                                             {"conv_wgrad", DrawConv<ConvPass::kWgrad>}};
+                                                            {"conv", DrawConv<ConvPass::kForward>},
+                                                            {"conv_dgrad", DrawConv<ConvPass::kDgrad>},
+                                                            {"conv_wgrad", DrawConv<ConvPass::kWgrad>}};
   for (const auto& [kind, draw] : kinds) {
     drawn.clear();
     Dice dice(1);

@@ -52,10 +52,11 @@ Lists are depth before height before width: stride=2,1. pad=1:2 is before:after.
 }
 
 HelpPage DgradPage() {
-  return KeysOf("conv_dgrad",
-                "The gradient of x: x = alpha * sum + beta * z, from the gradient of y and from w. All keys are those of "
-                "the forward convolution.",
-                R"(
+  return KeysOf(
+      "conv_dgrad",
+      "The gradient of x: x = alpha * sum + beta * z, from the gradient of y and from w. All keys are those of "
+      "the forward convolution.",
+      R"(
 Examples:
   laneshift run conv_dgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1
   laneshift run conv_dgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 y=bf16 w=bf16 x=f32 epilogue=drelu
@@ -64,10 +65,11 @@ A separate kernel first packs w into the plan's workspace (b_load=pack). See als
 }
 
 HelpPage WgradPage() {
-  return KeysOf("conv_wgrad",
-                "The gradient of w: w = alpha * sum + beta * z, from x and the gradient of y. All keys are those of the "
-                "forward convolution.",
-                R"(
+  return KeysOf(
+      "conv_wgrad",
+      "The gradient of w: w = alpha * sum + beta * z, from x and the gradient of y. All keys are those of the "
+      "forward convolution.",
+      R"(
 Examples:
   laneshift run conv_wgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1
   laneshift run conv_wgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 x=bf16 y=bf16 w=f32 beta=1
@@ -103,7 +105,7 @@ Examples:
   laneshift run gemm m=512 n=512 k=512 epilogue=scale_m:f32+residual+clamp:0:6 --check
   laneshift run conv n=8 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 epilogue=bias_k:f32+residual+relu
 
-A type at the end of a step is that of its operand; without one it is that of D. docs/epilogues.md explains them at length.)"};
+In a conv_dgrad _k is _c; a conv_wgrad has no steps. A type at the end of a step is that of its operand; without one it is that of D. docs/epilogues.md explains them at length.)"};
   for (ir::GrammarRow& row : ir::EpilogueSteps()) {
     page.rows.push_back({std::move(row.name), std::move(row.values), std::move(row.doc)});
   }

@@ -42,9 +42,9 @@ OperandLoader::LoadBlock PositionLoader::StartTile(Builder& b, const Corner& cor
     std::vector<ValueId> operands = {slot, channel};
     operands.insert(operands.end(), at.begin(), at.end());
     operands.insert(operands.end(), offsets.begin(), offsets.end());
-    into.LoadPixels(operands, {.tile = target().tile,
-                               .map = ir::MapOf(matrix_.operand),
-                               .to = parts_.MulticastScopeOf(matrix_.operand)});
+    into.LoadPixels(
+        operands,
+        {.tile = target().tile, .map = ir::MapOf(matrix_.operand), .to = parts_.MulticastScopeOf(matrix_.operand)});
   };
 }
 

@@ -81,7 +81,8 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
     case SourceKind::kFilter:
       if (operand == Operand::kD) {
         const StoredTensor& memory = source.memory;
-        return TiledTensor(source, memory.Inner(), memory.extents[StoredTensor::kImage], contraction.geometry.taps, param);
+        return TiledTensor(source, memory.Inner(), memory.extents[StoredTensor::kImage], contraction.geometry.taps,
+                           param);
       }
       return TiledTensor(source, contraction.run, contraction.n * contraction.batch, contraction.runs, param);
   }
@@ -99,7 +100,8 @@ constexpr bool IsOfPixels(BindingFamily family) {
 double ProblemNumbers::Of(Binding binding) const {
   const Contraction& c = contraction_;
   const ConvGeometry& geometry = c.geometry;
-  LS_CHECK(c.a.kind == SourceKind::kPixels || !IsOfPixels(binding.family), "a product of matrices has no ", ir::PrintBinding(binding));
+  LS_CHECK(c.a.kind == SourceKind::kPixels || !IsOfPixels(binding.family), "a product of matrices has no ",
+           ir::PrintBinding(binding));
   const auto source = [&]() -> const OperandSource& { return c.Of(static_cast<Operand>(binding.index)); };
   switch (binding.family) {
     case BindingFamily::kPitch:

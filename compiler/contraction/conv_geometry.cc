@@ -125,8 +125,8 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   }
   geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.padded_q;
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
-  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 && !phases &&
-                          geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;
+  geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 &&
+                          !phases && geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter;
   return geometry;
 }
 

@@ -32,7 +32,9 @@ void PlanDimension(const ConvProblem& p, size_t d, int64_t first, GradientPhase&
 
 std::vector<GradientPhase> PhasesOf(const ConvProblem& p) {
   std::vector<GradientPhase> phases;
-  const auto residues = [&](int d) { return std::min(p.stride[static_cast<size_t>(d)], p.input[static_cast<size_t>(d)]); };
+  const auto residues = [&](int d) {
+    return std::min(p.stride[static_cast<size_t>(d)], p.input[static_cast<size_t>(d)]);
+  };
   for (int64_t depth = 0; depth < residues(kDepth); ++depth) {
     for (int64_t height = 0; height < residues(kHeight); ++height) {
       for (int64_t width = 0; width < residues(kWidth); ++width) {
@@ -43,6 +45,11 @@ std::vector<GradientPhase> PhasesOf(const ConvProblem& p) {
       }
     }
   }
+  const auto taps = [](const GradientPhase& phase) {
+    return phase.taps[kDepth] * phase.taps[kHeight] * phase.taps[kWidth];
+  };
+  std::stable_sort(phases.begin(), phases.end(),
+                   [&](const GradientPhase& a, const GradientPhase& b) { return taps(a) > taps(b); });
   return phases;
 }
 

@@ -14,15 +14,15 @@
 namespace laneshift::compiler {
 
 struct GradientPhase {
-  Spatial first{};                // pixel of x; the next ones are a stride of the forward convolution apart
-  Spatial pixels{};               // how many there are
-  Spatial taps{};                 // that meet them; where none does, one that reads outside of the gradient of y
+  Spatial first{};                 // pixel of x; the next ones are a stride of the forward convolution apart
+  Spatial pixels{};                // how many there are
+  Spatial taps{};                  // that meet them; where none does, one that reads outside of the gradient of y
   Spatial last_tap{}, tap_step{};  // tap u of the phase is tap last_tap - u * tap_step of the filter
   // Pixel j of the phase and tap u of the phase meet pixel j - pad + u * dilation of y. A negative pad crops.
   Spatial pad{}, dilation{};
 };
 
-// Those that have pixels. REQUIRES: the problem is complete.
+// Those that have pixels, by falling number of taps. REQUIRES: the problem is complete.
 std::vector<GradientPhase> PhasesOf(const ConvProblem& problem);
 
 }  // namespace laneshift::compiler

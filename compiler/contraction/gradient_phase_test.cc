@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "conv_dgrad h=2 w=1 c=8 k=8 r=3 s=3 stride=4 pad=1"));
 
 TEST(Phases, OfStrideOneAreOneWithAllTapsInReverse) {
-  const std::vector<GradientPhase> phases = PhasesOf(Parsed("conv_dgrad h=9 w=11 c=8 k=8 r=3 s=5 pad=1:0,4 dilation=2"));
+  const std::vector<GradientPhase> phases =
+      PhasesOf(Parsed("conv_dgrad h=9 w=11 c=8 k=8 r=3 s=5 pad=1:0,4 dilation=2"));
   ASSERT_EQ(phases.size(), 1u);
   EXPECT_EQ(phases[0].pixels, (Spatial{1, 9, 11}));
   EXPECT_EQ(phases[0].taps, (Spatial{1, 3, 5}));
@@ -88,10 +89,11 @@ TEST(Phases, OfStrideTwoShareTheTapsAmongThem) {
   int64_t taps = 0;
   for (const GradientPhase& phase : phases) taps += phase.taps[kHeight] * phase.taps[kWidth];
   EXPECT_EQ(taps, 9);
-  EXPECT_EQ(phases[0].taps, (Spatial{1, 1, 1}));
-  EXPECT_EQ(phases[3].taps, (Spatial{1, 2, 2}));
-  EXPECT_EQ(phases[3].last_tap, (Spatial{0, 2, 2}));
-  EXPECT_EQ(phases[3].tap_step, (Spatial{1, 2, 2}));
+  EXPECT_EQ(phases[0].first, (Spatial{0, 1, 1}));
+  EXPECT_EQ(phases[0].taps, (Spatial{1, 2, 2}));
+  EXPECT_EQ(phases[0].last_tap, (Spatial{0, 2, 2}));
+  EXPECT_EQ(phases[0].tap_step, (Spatial{1, 2, 2}));
+  EXPECT_EQ(phases[3].taps, (Spatial{1, 1, 1}));
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ constexpr SourceAxes AxesOf(const ConvProblem& problem, Operand operand) {
 
 constexpr SourceKind KindOf(const GemmProblem&, Operand) { return SourceKind::kMatrix; }
 constexpr SourceKind KindOf(const ConvProblem& problem, Operand operand) {
-  const bool of_w = problem.pass == ConvPass::kWgrad ? operand == Operand::kC || operand == Operand::kD
-                                                     : operand == Operand::kB;
+  const bool of_w =
+      problem.pass == ConvPass::kWgrad ? operand == Operand::kC || operand == Operand::kD : operand == Operand::kB;
   return of_w ? SourceKind::kFilter : SourceKind::kPixels;
 }
 

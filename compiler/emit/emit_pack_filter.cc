@@ -1,5 +1,5 @@
-// Filters, transposed and in another order of taps: a lane reads one channel of several filters, adjacent lanes adjacent
-// channels, and stores the filters' elements of that channel as 16-byte words.
+// Filters, transposed and in another order of taps: a lane reads one channel of several filters, adjacent lanes
+// adjacent channels, and stores the filters' elements of that channel as 16-byte words.
 #include <vector>
 
 #include "compiler/emit/emit_program.h"
@@ -91,7 +91,8 @@ class FilterPackEmitter {
     }
     Value* first = b_.CreateAdd(to, Bytes(Wide(filter)));
     if (!attrs_.dense) return e_.StoreGlobal(first, e_.JoinElements(bytes_, elements), is_filter(0));
-    for (int i = 0; i < piece_; ++i) StoreElement(b_.CreateAdd(first, e_.C64(i * bytes_)), elements[static_cast<size_t>(i)], is_filter(i));
+    for (int i = 0; i < piece_; ++i)
+      StoreElement(b_.CreateAdd(first, e_.C64(i * bytes_)), elements[static_cast<size_t>(i)], is_filter(i));
   }
   void StoreElement(Value* to, Value* element, Value* inside) {
     if (bytes_ == 4) return e_.StoreGlobal(to, {element}, inside);
@@ -103,8 +104,8 @@ class FilterPackEmitter {
   llvm::IRBuilder<>& b_;
   const ir::PackFilterAttrs& attrs_;
   const size_t dimensions_;
-  const int bytes_, piece_;           // of an element, and elements of a piece
-  Value *const filters_, *const channels_;  // of a group
+  const int bytes_, piece_;                                        // of an element, and elements of a piece
+  Value *const filters_, *const channels_;                         // of a group
   Value *tap_ = nullptr, *taps_ = nullptr, *tap_pitch_ = nullptr;  // in the copy
 };
 

@@ -88,8 +88,8 @@ Status CheckTmaStores(const Contraction& contraction, const Schedule& schedule, 
     return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at multiples of 16"));
   if (source.kind == SourceKind::kFilter && source.memory.extents[ir::StoredTensor::kImage] != contraction.m &&
       contraction.m % schedule.tile_m != 0) {
-    return Unreachable(source, Cat("a tile of ", schedule.tile_m, " filters would overwrite those of the next group of ",
-                                   contraction.m));
+    return Unreachable(source, Cat("a tile of ", schedule.tile_m,
+                                   " filters would overwrite those of the next group of ", contraction.m));
   }
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).

@@ -67,8 +67,8 @@ Contraction RowsOfPixels(Contraction contraction, Operand operand) {
   OperandSource& source = contraction.Of(operand);
   const int64_t rows = source.memory.Rows(), channels = source.memory.Inner();
   source.kind = SourceKind::kMatrix;
-  source.memory = ir::StoredTensor::Matrices(source.type(), 1, rows, channels,
-                                             source.memory.pitches[ir::StoredTensor::kPixel], 0);
+  source.memory =
+      ir::StoredTensor::Matrices(source.type(), 1, rows, channels, source.memory.pitches[ir::StoredTensor::kPixel], 0);
   contraction.batch = 1;
   ExtentOf(contraction, source.outer_axis) = rows;
   ExtentOf(contraction, source.inner_axis) = channels;
@@ -168,8 +168,10 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
     }
     if (source.kind == SourceKind::kPixels && !PixelsAreEven(source.memory)) {
       return MakeError(ErrorCode::kUnsupported,
-                       Cat(name, "_load=pack copies pixels at a constant stride, and there are gaps between rows, planes "
-                                 "or images of ", source.name, "; pack its images, or use ", name, "_load=tma"));
+                       Cat(name,
+                           "_load=pack copies pixels at a constant stride, and there are gaps between rows, planes "
+                           "or images of ",
+                           source.name, "; pack its images, or use ", name, "_load=tma"));
     }
     if (!Transposes(source, target)) continue;
     return MakeError(ErrorCode::kUnsupported, Cat(name, "_load=pack keeps the layout of rows, and the tensor core of ",

@@ -55,8 +55,9 @@ struct PackStep {
 };
 std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule& schedule);
 
-// The kernel of a step, which makes copies one after the other from the start of its workspace. Its parameters are those
-// of the contraction. Lowered, with its storage. REQUIRES: it is a step of a schedule that keeps the rules of CheckPacks.
+// The kernel of a step, which makes copies one after the other from the start of its workspace. Its parameters are
+// those of the contraction. Lowered, with its storage. REQUIRES: it is a step of a schedule that keeps the rules of
+// CheckPacks.
 Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 LaunchGeometry PackLaunch(const Contraction& contraction, const Schedule& schedule, const ir::Program& program,
                           int sm_count);

@@ -35,7 +35,8 @@ constexpr NumberHint kConvNumbers[] = {{"n", 4, 0.5},      {"d", 6, 0.2},   {"h"
                                        {"groups", 8, 0.15}};
 
 const NumberHint& HintOf(std::string_view kind, std::string_view key) {
-  const std::span<const NumberHint> hints = kind.starts_with("conv") ? std::span<const NumberHint>(kConvNumbers) : kGemmNumbers;
+  const std::span<const NumberHint> hints =
+      kind.starts_with("conv") ? std::span<const NumberHint>(kConvNumbers) : kGemmNumbers;
   const auto found = std::find_if(hints.begin(), hints.end(), [&](const NumberHint& hint) { return hint.key == key; });
   return found == hints.end() ? kOther : *found;
 }
