@@ -520,6 +520,24 @@ void StepList::Repeat(size_t first, int64_t times) {
   for (size_t i = first + length; i < order_.size(); ++i) order_[i] = order_[i - length];
 }
 
+namespace {
+
+// Blocks of K of all tiles.
+double BlocksOf(const compiler::Contraction& contraction, const Schedule& schedule) {
+  return static_cast<double>(compiler::PlanWork(contraction, schedule).Tiles() * contraction.Blocks(schedule));
+}
+
+void CountLaunches(const Problem& problem, const Schedule& schedule, Pipeline& pipeline) {
+  pipeline.launches = static_cast<int>(compiler::ContractionsOf(problem));
+  if (pipeline.launches == 1) return;
+  double blocks = 0;
+  for (int i = 0; i < pipeline.launches; ++i)
+    blocks += BlocksOf(compiler::ContractionOf(problem, schedule, static_cast<size_t>(i)), schedule);
+  pipeline.work = blocks / BlocksOf(compiler::ContractionOf(problem, schedule), schedule);
+}
+
+}  // namespace
+
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                     const target::Target& target) {
   const compiler::ProblemNumbers numbers(problem, schedule);
@@ -561,6 +579,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountReads(pipeline);
   CountMemory(numbers.contraction(), pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);
+  CountLaunches(problem, schedule, pipeline);
   return pipeline;
 }
 

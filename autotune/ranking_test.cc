@@ -172,10 +172,10 @@ TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
 }
 
 // A schedule that packs rows has no meaning for a convolution: it is ranked as far as it comes, and refused.
-TEST_P(ChooseOnTarget, NothingOfAConvolutionIsPacked) {
+TEST_P(ChooseOnTarget, FiltersOfAForwardConvolutionAreNotPacked) {
   const target::Target& target = target::NamedTarget(GetParam());
   const Problem problem = *ParseProblem("conv n=1 w=8 c=32 k=32 s=1");
-  for (const char* text : {"a_load=pack", "b_load=pack", "a_load=pack b_load=pack reuse=im2col"}) {
+  for (const char* text : {"b_load=pack", "a_load=pack b_load=pack reuse=im2col"}) {
     const auto schedule = ChooseSchedule(problem, *ParseSchedule(text), target, target.default_sm_count);
     ASSERT_FALSE(schedule.has_value());
     EXPECT_EQ(schedule.error().code, ErrorCode::kUnsupported) << schedule.error().message;
@@ -198,15 +198,40 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
 }
 
 // What copies the rows of a matrix is asked how long it takes before it is refused.
-TEST_P(ChooseOnTarget, RefusesPackedConvolutions) {
+// Of a gradient of the input always; pixels only of a gradient of filters, whose channels no bulk copy begins at.
+TEST_P(ChooseOnTarget, PacksWhatGradientsNeed) {
   const target::Target& target = target::NamedTarget(GetParam());
-  for (const char* constraint : {"a_load=pack", "b_load=pack"}) {
-    const auto chosen = ChooseSchedule(*ParseProblem("conv w=16 c=16 k=16 s=3"), *ParseSchedule(constraint), target,
-                                       target.default_sm_count);
-    ASSERT_FALSE(chosen);
-    EXPECT_EQ(chosen.error().code, ErrorCode::kUnsupported);
-    EXPECT_NE(chosen.error().message.find("of a convolution use"), std::string::npos) << chosen.error().message;
-  }
+  const auto paths = [&](const char* problem) {
+    const auto chosen = ChooseSchedule(*ParseProblem(problem), {}, target, target.default_sm_count);
+    EXPECT_TRUE(chosen.has_value()) << problem << ": " << chosen.error().message;
+    return chosen ? std::pair(chosen->a_load, chosen->b_load) : std::pair(LoadPath::kCopy, LoadPath::kCopy);
+  };
+  for (const char* problem : {"conv_dgrad w=16 c=16 k=16 s=3", "conv_dgrad h=9 w=16 c=5 k=7 r=3 s=3 stride=2"})
+    EXPECT_EQ(paths(problem).second, LoadPath::kPack) << problem;
+  EXPECT_EQ(paths("conv_wgrad w=16 c=16 k=16 s=3"), std::pair(LoadPath::kTma, LoadPath::kTma));
+  EXPECT_EQ(paths("conv_wgrad w=16 c=3 k=16 s=3"), std::pair(LoadPath::kTma, LoadPath::kPack));
+  EXPECT_EQ(paths("conv_wgrad w=16 c=16 k=5 s=3"), std::pair(LoadPath::kPack, LoadPath::kTma));
+}
+
+// The launches of a strided gradient are predicted together: about the time of as many products with stride 1.
+TEST_P(ChooseOnTarget, PredictsAllPhasesOfAStridedGradient) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const Schedule schedule =
+      ParseSchedule("tile=128x128x64 stages=4 acc=1 reuse=im2col b_load=pack d_store=rows math=1")->value;
+  const auto pipeline = [&](const char* problem) {
+    const Problem parsed = *ParseProblem(problem);
+    const auto program = compiler::SketchSchedule(parsed, schedule, target);
+    EXPECT_TRUE(program.has_value()) << program.error().message;
+    return PipelineOf(parsed, schedule, program->program, target);
+  };
+  const Pipeline one = pipeline("conv_dgrad n=8 h=56 w=56 c=128 k=128 r=3 s=3 pad=1");
+  EXPECT_EQ(one.launches, 1);
+  EXPECT_EQ(one.work, 1);
+  const Pipeline four = pipeline("conv_dgrad n=8 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 stride=2");
+  EXPECT_EQ(four.launches, 4);
+  EXPECT_EQ(four.work, (4 + 2 + 2 + 1) / 4.0);
+  const Machine machine = PublishedMachine(target);
+  EXPECT_LE(LeastTime(four, machine), PredictTime(four, machine).us);
 }
 
 // Bands are varied only if the L2 cache cannot hold what they share.

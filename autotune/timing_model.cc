@@ -215,8 +215,9 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
   constexpr double kRounding = 1 - 1e-9;
   const auto [spread, reads, share] = SharesOf(pipeline, machine);
   const Floors floors = FloorsOf(pipeline, machine, spread, reads, BusyOf(pipeline, machine, share, spread.rounds));
-  const double us = std::max(floors.busy_us, floors.memory_us);
-  return (MoveTime(pipeline.moves.before, machine) + us + MoveTime(pipeline.moves.after, machine) + machine.launch_us) *
+  const double us = std::max(floors.busy_us, floors.memory_us) * pipeline.work;
+  return (MoveTime(pipeline.moves.before, machine) + us + MoveTime(pipeline.moves.after, machine) +
+          machine.launch_us * pipeline.launches) *
          kRounding;
 }
 
@@ -250,9 +251,12 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const double rows_us = pipeline.stored_bytes / pipeline.store_row_bytes * machine.store_row / 1e6;
   spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
   p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
+  for (double& us : p.by_us) us *= pipeline.work;
+  p.us *= pipeline.work;
+  p.memory_bytes *= pipeline.work;
   spend(Bound::kPack, MoveTime(pipeline.moves.before, machine));
   spend(Bound::kReductions, MoveTime(pipeline.moves.after, machine));
-  spend(Bound::kLaunch, machine.launch_us);
+  spend(Bound::kLaunch, machine.launch_us * pipeline.launches);
   return p;
 }
 

@@ -51,10 +51,6 @@ Status CheckPhases(const Problem& problem, const Schedule& asked, const target::
   const Contraction first = ContractionOf(problem, asked);
   if (ir::OrdersReductions(first.epilogue(), first.numerics))
     return refused("reduces its epilogue's sums in several kernels, which have no fixed order; use numerics=default");
-  for (const EpilogueStep& step : first.epilogue()) {
-    if (ir::InfoOf(step.kind).operand == ir::StepOperand::kBlocks)
-      return refused("has no rows of blocks in its epilogue; leave them out");
-  }
   for (size_t i = 1; i < ContractionsOf(problem); ++i) LS_TRY(Check(ContractionOf(problem, asked, i), asked, target));
   return Ok();
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "compiler/plan/kernel_plan.h"
+#include "compiler/plan/reductions.h"
 #include "device/launch.h"
 #include "ir/conv_problem.h"
 #include "ir/element_type.h"
@@ -192,10 +193,11 @@ Error NothingMeasured(const Engine::Parts& parts, const Problem& problem) {
 }
 
 Error NeedsWorkspace(const Problem& problem, size_t bytes) {
-  return MakeError(
-      ErrorCode::kUnsupported,
-      Cat("Run has no workspace, and ", PrintProblem(problem), " adds its sums in a fixed order in one of ", bytes,
-          " bytes; make a plan and pass Execute a workspace, or use numerics=default"));
+  const bool orders = compiler::OrdersReductions(problem);
+  return MakeError(ErrorCode::kUnsupported,
+                   Cat("Run has no workspace, and ", PrintProblem(problem),
+                       orders ? " adds its sums in a fixed order in one of " : " packs operands into one of ", bytes,
+                       " bytes; make a plan and pass Execute a workspace", orders ? ", or use numerics=default" : ""));
 }
 
 // Measures the problem unless another thread or process just has.
@@ -508,7 +510,11 @@ Status Engine::Run(const Problem& problem, CUstream_st* stream, const Arguments&
     LS_ASSIGN(Plan plan, make({}));
     // Not needed here.
     if (plan.workspace_bytes() > 0) {
-      LS_ASSIGN(plan, make(plan.impl_->slot->current().single));
+      auto without = make(plan.impl_->slot->current().single);
+      // Gradients of convolutions that pack operands have no other schedule.
+      if (!without && without.error().code == ErrorCode::kUnsupported)
+        return NeedsWorkspace(aligned, plan.workspace_bytes());
+      LS_ASSIGN(plan, std::move(without));
     }
     if (plan.workspace_bytes() > 0) return NeedsWorkspace(aligned, plan.workspace_bytes());
     return plan.Execute(stream, arguments);

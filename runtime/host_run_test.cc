@@ -43,6 +43,30 @@ TEST(RunFromHost, BringsBackWhatAnEpilogueWrites) {
   EXPECT_EQ(amax, 12);
 }
 
+// y is 1 2 3 and the filter 1 10 100: each pixel of x meets them in reverse. The filter is packed in a workspace.
+TEST(RunFromHost, ComputesTheGradientsOfAConvolution) {
+  const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  const std::vector<uint16_t> y = {0x3f80, 0x4000, 0x4040}, w = {0x3f80, 0x4120, 0x42c8};
+  const auto dgrad = ParseProblem("conv_dgrad w=3 c=1 k=1 s=3 pad=1 x=f32");
+  std::vector<float> x(3, -1);
+  const ConvDgradArguments of_x{.y = y.data(), .w = w.data(), .x = x.data()};
+  const Status found_x = RunFromHost(*engine, *dgrad, of_x);
+  ASSERT_TRUE(found_x.has_value()) << found_x.error().message;
+  EXPECT_EQ(x, std::vector<float>({10 + 2, 100 + 20 + 3, 200 + 30}));
+
+  const auto wgrad = ParseProblem("conv_wgrad w=3 c=1 k=1 s=3 pad=1 w=f32");
+  std::vector<float> gradient(3, -1);
+  const ConvWgradArguments of_w{.y = y.data(), .x = w.data(), .w = gradient.data()};
+  const Status found_w = RunFromHost(*engine, *wgrad, of_w);
+  ASSERT_TRUE(found_w.has_value()) << found_w.error().message;
+  EXPECT_EQ(gradient, std::vector<float>({2 + 30, 1 + 20 + 300, 10 + 200}));
+
+  const Status refused = engine->Run(*dgrad, nullptr, of_x);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("packs operands into one of"), std::string::npos) << refused.error().message;
+}
+
 TEST(RunFromHost, NamesAMissingPointer) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
   const auto problem = ParseProblem("gemm m=3 n=5 k=4");

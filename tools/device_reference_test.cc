@@ -6,6 +6,7 @@
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
 #include "measure/reference/host_reference.h"
+#include "runtime/argument_roles.h"
 #include "runtime/engine_parts.h"
 #include "tools/settings.h"
 
@@ -121,10 +122,11 @@ TEST_P(ConvDeviceReference, AgreesWithTheHost) {
   const auto buffer = device::DeviceBuffer::Allocate(engine->parts().device.context(), y.bytes.size());
   ASSERT_TRUE(buffer.has_value());
   ASSERT_TRUE(buffer->CopyFromHost(c.stream, y.bytes.data(), y.bytes.size()).has_value());
-  auto arguments = std::get<ConvArguments>(c.device.arguments());
-  arguments.y = reinterpret_cast<void*>(buffer->pointer());
-  const auto on_device =
-      CompareOnDevice(*nvrtc, engine->parts().device, c.stream, c.problem, arguments, CodeForm::kPtx);
+  auto roles = runtime::RolesOf(c.problem, c.device.arguments());
+  ASSERT_TRUE(roles.has_value()) << roles.error().message;
+  roles->d = reinterpret_cast<void*>(buffer->pointer());
+  const auto on_device = CompareOnDevice(*nvrtc, engine->parts().device, c.stream, c.problem,
+                                         runtime::ArgumentsOf(c.problem, *roles), CodeForm::kPtx);
   ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
   EXPECT_EQ(on_device->first_not_finite, never_written);
   ExpectAlike(*on_device, CompareAll(c.problem, c.host, y));
@@ -134,7 +136,13 @@ INSTANTIATE_TEST_SUITE_P(
     All, ConvDeviceReference,
     testing::Values("conv n=2 h=7 w=9 c=3 k=5 r=3 s=3 pad=1:2,0:1 stride=2,1 dilation=1,2 y=bf16 beta=0.5 bias=k",
                     "conv n=1 d=2 h=5 w=6 c=8 k=6 t=2 r=2 s=3 pad=1 groups=2 x=f16 y=f32 alpha=-2 x_pixel=9 y_pixel=7 "
-                    "w_tap=5"));
+                    "w_tap=5",
+                    "conv_dgrad n=2 h=7 w=9 c=6 k=5 r=3 s=3 pad=1:2,0:1 stride=2,1 dilation=1,2 x=bf16 beta=0.5",
+                    "conv_dgrad n=1 d=2 h=5 w=6 c=8 k=6 t=2 r=2 s=3 pad=1 groups=2 y=f16 x=f32 alpha=-2 x_pixel=9 "
+                    "y_pixel=7 w_tap=5",
+                    "conv_wgrad n=2 h=7 w=9 c=6 k=5 r=3 s=3 pad=1:2,0:1 stride=2,1 dilation=1,2 w=bf16 beta=0.5",
+                    "conv_wgrad n=1 d=2 h=5 w=6 c=8 k=6 t=2 r=2 s=3 pad=1 groups=2 y=f16 w=f32 alpha=-2 x_pixel=9 "
+                    "y_pixel=7 w_tap=5"));
 
 TEST(GpuTiming, TimesEveryContenderOnEveryCall) {
   const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});

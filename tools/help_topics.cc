@@ -120,7 +120,7 @@ Examples:
   laneshift run gemm m=512 n=512 k=512 epilogue=scale_m:f32+residual+clamp:0:6 --check
   laneshift run conv n=8 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 epilogue=bias_k:f32+residual+relu
 
-A type at the end of a step is that of its operand; without one it is that of D. docs/epilogues.md explains them at length.)"};
+In a conv_dgrad _k is _c; a conv_wgrad has no steps. A type at the end of a step is that of its operand; without one it is that of D. docs/epilogues.md explains them at length.)"};
   for (ir::GrammarRow& row : ir::EpilogueSteps()) {
     page.rows.push_back({std::move(row.name), std::move(row.values), std::move(row.doc)});
   }

@@ -77,16 +77,16 @@ TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
   EXPECT_EQ(dgrad.b.inner_axis, ir::Axis::kN);
   EXPECT_EQ(dgrad.d.first, 0);
 
-  // The pixels of the last phase begin at (1, 1), and are every second one.
+  // The phase with most taps comes first. Its pixels begin at (1, 1), and are every second one.
   const Problem strided = Parsed("conv_dgrad n=2 h=9 w=11 c=96 k=24 r=3 s=3 pad=1 stride=2 x_pixel=100");
   ASSERT_EQ(ContractionsOf(strided), 4u);
-  const Contraction last = ContractionOf(strided, schedule, 3);
-  EXPECT_EQ(last.m, 2 * 4 * 5);
-  EXPECT_EQ(last.runs, 4);
-  EXPECT_EQ(last.d.first, 11 * 100 + 100);
-  EXPECT_EQ(last.d.memory.pitches, (ir::StoredTensor::Dimensions{9900, 9900, 2200, 200, 1}));
-  EXPECT_EQ(last.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 4, 5, 96}));
-  EXPECT_EQ(last.d.align, 8) << "a phase may begin at any pixel";
+  const Contraction most = ContractionOf(strided, schedule, 0);
+  EXPECT_EQ(most.m, 2 * 4 * 5);
+  EXPECT_EQ(most.runs, 4);
+  EXPECT_EQ(most.d.first, 11 * 100 + 100);
+  EXPECT_EQ(most.d.memory.pitches, (ir::StoredTensor::Dimensions{9900, 9900, 2200, 200, 1}));
+  EXPECT_EQ(most.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 4, 5, 96}));
+  EXPECT_EQ(most.d.align, 8) << "a phase may begin at any pixel";
 }
 
 TEST(Contraction, OfAGradientOfWHasPixelsAlongKAndATapForEachMatrix) {

@@ -45,6 +45,11 @@ std::vector<GradientPhase> PhasesOf(const ConvProblem& p) {
       }
     }
   }
+  const auto taps = [](const GradientPhase& phase) {
+    return phase.taps[kDepth] * phase.taps[kHeight] * phase.taps[kWidth];
+  };
+  std::stable_sort(phases.begin(), phases.end(),
+                   [&](const GradientPhase& a, const GradientPhase& b) { return taps(a) > taps(b); });
   return phases;
 }
 

@@ -22,7 +22,7 @@ struct GradientPhase {
   Spatial pad{}, dilation{};
 };
 
-// Those that have pixels. REQUIRES: the problem is complete.
+// Those that have pixels, by falling number of taps. REQUIRES: the problem is complete.
 std::vector<GradientPhase> PhasesOf(const ConvProblem& problem);
 
 }  // namespace laneshift::compiler

@@ -89,10 +89,11 @@ TEST(Phases, OfStrideTwoShareTheTapsAmongThem) {
   int64_t taps = 0;
   for (const GradientPhase& phase : phases) taps += phase.taps[kHeight] * phase.taps[kWidth];
   EXPECT_EQ(taps, 9);
-  EXPECT_EQ(phases[0].taps, (Spatial{1, 1, 1}));
-  EXPECT_EQ(phases[3].taps, (Spatial{1, 2, 2}));
-  EXPECT_EQ(phases[3].last_tap, (Spatial{0, 2, 2}));
-  EXPECT_EQ(phases[3].tap_step, (Spatial{1, 2, 2}));
+  EXPECT_EQ(phases[0].first, (Spatial{0, 1, 1}));
+  EXPECT_EQ(phases[0].taps, (Spatial{1, 2, 2}));
+  EXPECT_EQ(phases[0].last_tap, (Spatial{0, 2, 2}));
+  EXPECT_EQ(phases[0].tap_step, (Spatial{1, 2, 2}));
+  EXPECT_EQ(phases[3].taps, (Spatial{1, 1, 1}));
 }
 
 }  // namespace

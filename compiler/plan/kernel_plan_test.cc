@@ -169,6 +169,18 @@ TEST(PlanKernels, LaunchesAGradientForEachPhase) {
   EXPECT_EQ(places, (std::set<int64_t>{0, 128, 11 * 128, 12 * 128}));
 }
 
+// Down to its key.
+TEST(PlanKernels, TakesTheForwardKernelForAGradientOfX) {
+  const std::string extents = " n=2 h=9 w=11 c=64 k=64 r=3 s=3 pad=1";
+  for (const std::string mode : {"reuse=im2col", "reuse=row_offset d_store=rows", "reuse=im2col b_keep=9"}) {
+    const std::string schedule = "tile=64x64x64 stages=4 acc=1 " + mode;
+    const Planned forward = PlanOf(("conv" + extents).c_str(), schedule.c_str());
+    const Planned dgrad = PlanOf(("conv_dgrad" + extents).c_str(), (schedule + " b_load=pack").c_str());
+    ASSERT_EQ(dgrad.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kMain}));
+    EXPECT_EQ(KernelKey(dgrad.Product().program), KernelKey(forward.Product().program)) << mode;
+  }
+}
+
 // Pixels of y and of x have different numbers of rows: a kernel for each.
 TEST(PlanKernels, PacksThePixelsOfEachOperand) {
   const Planned planned = PlanOf("conv_wgrad n=2 h=9 w=11 c=5 k=7 r=3 s=3",

@@ -193,9 +193,10 @@ Traffic Traffic::Share(int64_t times, int64_t parts) const {
   return share;
 }
 
-KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                           const target::Target& target, int sm_count) {
-  const ProblemNumbers numbers(problem, schedule);
+namespace {
+
+KernelTraffic CountLaunch(const ProblemNumbers& numbers, const Schedule& schedule, const ir::Program& program,
+                          const target::Target& target, int sm_count) {
   Traffic once, tile;
   for (const ir::Role& role : program.roles) {
     RoleTraffic role_traffic(numbers, program, target);
@@ -209,6 +210,20 @@ KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, con
   if (work.cuts_k) traffic.busiest = tile.Share(work.Units(), division.resident);
   traffic.all += once * (division.resident * work.ClusterSize());
   traffic.busiest += once;
+  return traffic;
+}
+
+}  // namespace
+
+KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
+                           const target::Target& target, int sm_count) {
+  KernelTraffic traffic;
+  for (size_t i = 0; i < ContractionsOf(problem); ++i) {
+    const KernelTraffic launch =
+        CountLaunch(ProblemNumbers(ContractionOf(problem, schedule, i)), schedule, program, target, sm_count);
+    traffic.all += launch.all;
+    traffic.busiest += launch.busiest;
+  }
   return traffic;
 }
 

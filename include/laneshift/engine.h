@@ -254,12 +254,6 @@ class Plan {
   Status Execute(CUstream_st* stream, const ConvArguments& arguments, void* workspace = nullptr) const {
     return Execute(stream, Arguments(arguments), workspace);
   }
-  Status Execute(CUstream_st* stream, const ConvDgradArguments& arguments, void* workspace = nullptr) const {
-    return Execute(stream, Arguments(arguments), workspace);
-  }
-  Status Execute(CUstream_st* stream, const ConvWgradArguments& arguments, void* workspace = nullptr) const {
-    return Execute(stream, Arguments(arguments), workspace);
-  }
 
  private:
   friend class Engine;
@@ -301,18 +295,13 @@ class Engine {
 
   // Compile-and-run: MakePlan, with pointer alignments taken from `arguments`, then Execute. If the plan would need a
   // workspace, the schedule is one with split_k=1 and no packed operand. kInvalidArgument: `stream` is being captured
-  // and the plan does not exist yet; kUnsupported: every plan needs a workspace (deterministic reductions).
+  // and the plan does not exist yet; kUnsupported: every plan needs a workspace (deterministic reductions, gradients of
+  // convolutions that pack operands).
   Status Run(const Problem& problem, CUstream_st* stream, const Arguments& arguments) const;
   Status Run(const Problem& problem, CUstream_st* stream, const GemmArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));
   }
   Status Run(const Problem& problem, CUstream_st* stream, const ConvArguments& arguments) const {
-    return Run(problem, stream, Arguments(arguments));
-  }
-  Status Run(const Problem& problem, CUstream_st* stream, const ConvDgradArguments& arguments) const {
-    return Run(problem, stream, Arguments(arguments));
-  }
-  Status Run(const Problem& problem, CUstream_st* stream, const ConvWgradArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));
   }
 

@@ -22,13 +22,5 @@ inline Status RunFromHost(const Engine& engine, const Problem& problem, const Co
                           const ScheduleConstraint& constraint = {}) {
   return RunFromHost(engine, problem, Arguments(host), constraint);
 }
-inline Status RunFromHost(const Engine& engine, const Problem& problem, const ConvDgradArguments& host,
-                          const ScheduleConstraint& constraint = {}) {
-  return RunFromHost(engine, problem, Arguments(host), constraint);
-}
-inline Status RunFromHost(const Engine& engine, const Problem& problem, const ConvWgradArguments& host,
-                          const ScheduleConstraint& constraint = {}) {
-  return RunFromHost(engine, problem, Arguments(host), constraint);
-}
 
 }  // namespace laneshift
