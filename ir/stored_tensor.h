@@ -17,7 +17,7 @@ namespace laneshift::ir {
 
 // The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM. Those
 // of the gradient of x are y, w, z and x, those of the gradient of w are y, x, z and w.
-// kTensorScaleA, B: the f32 factors of whole operands besides those of blocks (Scaling::kNv).
+// kTensorScaleA, B: the f32 scale factors of whole operands besides those of blocks (Scaling::kNv).
 enum class OperandRole : uint8_t {
   kA,
   kB,

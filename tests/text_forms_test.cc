@@ -486,8 +486,8 @@ struct TextForm {
 void PrintTo(const TextForm& form, std::ostream* out) { *out << form.name; }
 // clang-format off
 constexpr TextForm kForms[] = {
-    {"Gemm",         DrawGemm,         6000, 0.3},
-    {"Conv",         DrawConv<ConvPass::kForward>, 6000, 0.2},
+    {"Gemm",         DrawGemm,         6000, 0.28},
+    {"Conv",         DrawConv<ConvPass::kForward>, 6000, 0.18},
     {"ConvDgrad",    DrawConv<ConvPass::kDgrad>,   3000, 0.1},
     {"ConvWgrad",    DrawConv<ConvPass::kWgrad>,   3000, 0.1},
     {"GroupedGemm",  DrawGroupedGemm,  6000, 0.2},

@@ -135,9 +135,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   __device__ static float Scale(const void* factors, long long index) {
     return Widen(((const SCALE_TYPE*)factors)[index]);
   }
-  __device__ unsigned RunOf(long long q) const {
-    return at.kind != ProductView::kMatrices ? (unsigned)q / (unsigned)at.run : 0;
-  }
+  __device__ unsigned RunOf(long long q) const { return at.OfMatrices() ? 0 : (unsigned)q / (unsigned)at.run; }
   __device__ float C(long long batch, long long row, long long column) const {
     return Widen(c[at.Stored(at.c, batch, row, column)]);
   }

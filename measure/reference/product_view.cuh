@@ -81,7 +81,7 @@ struct ProductView {
   // The first element of a run of a row of A, or -1 if it lies outside of the image and counts as zeros. Rows and
   // runs are below 2^31, so they are decomposed in 32 bits.
   LS_BOTH long long LeftStart(long long product, long long i, unsigned run_index) const {
-    if (kind == kMatrices) return product * a.batch + i * a.pixel;
+    if (OfMatrices()) return product * a.batch + i * a.pixel;
     const unsigned pixels = output[0] * output[1] * output[2];
     long long in[3];
     if (kind == kGradientOfW) {
@@ -103,7 +103,7 @@ struct ProductView {
       return (unsigned)product / Taps() * b.batch + j + run_index / pixels * b.image + At(b, in);
     }
     const long long start = product * b.batch + j * b.image;
-    if (kind == kMatrices) return start;
+    if (OfMatrices()) return start;
     unsigned at[3];
     Split(run_index, filter, at);
     return start + At(b, at);
@@ -116,7 +116,7 @@ struct ProductView {
       return (unsigned)product / Taps() * of.batch + i * of.image + At(of, at) + j;
     }
     const long long start = product * of.batch + j * of.element;
-    if (kind == kMatrices) return start + i * of.pixel;
+    if (OfMatrices()) return start + i * of.pixel;
     const unsigned pixels = output[0] * output[1] * output[2];
     unsigned out[3];
     Split((unsigned)i % pixels, output, out);
@@ -124,6 +124,7 @@ struct ProductView {
   }
 
   // Row and column of D by its tensor's indices, for a product with `columns` of them.
+  LS_BOTH bool OfMatrices() const { return kind == kMatrices || kind == kGroups; }
   LS_BOTH bool RowsArePixels() const { return kind == kConvolution || kind == kGradientOfX; }
   LS_BOTH long long RowOfD(long long product, long long i) const {
     if (kind == kGradientOfW) return (product / Taps() * m + i) * Taps() + product % Taps();
