@@ -8,7 +8,7 @@
 namespace laneshift::compiler {
 namespace {
 
-ConvProblem Parsed(const char* text) {
+ConvProblem ConvOf(const char* text) {
   const auto problem = ParseProblem(text);
   EXPECT_TRUE(problem.has_value()) << text << ": " << problem.error().message;
   return problem ? std::get<ConvProblem>(*problem) : ConvProblem{};
@@ -33,7 +33,7 @@ class Phases : public testing::TestWithParam<const char*> {};
 
 // Along each dimension the phases together have every pixel once, and the same products as the forward convolution.
 TEST_P(Phases, MeetWhatTheForwardConvolutionMeets) {
-  const ConvProblem p = Parsed(GetParam());
+  const ConvProblem p = ConvOf(GetParam());
   const std::vector<GradientPhase> phases = PhasesOf(p);
   for (size_t d = 0; d < p.stride.size(); ++d) {
     std::set<Meeting> meetings;
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Phases, OfStrideOneAreOneWithAllTapsInReverse) {
   const std::vector<GradientPhase> phases =
-      PhasesOf(Parsed("conv_dgrad h=9 w=11 c=8 k=8 r=3 s=5 pad=1:0,4 dilation=2"));
+      PhasesOf(ConvOf("conv_dgrad h=9 w=11 c=8 k=8 r=3 s=5 pad=1:0,4 dilation=2"));
   ASSERT_EQ(phases.size(), 1u);
   EXPECT_EQ(phases[0].pixels, (Spatial{1, 9, 11}));
   EXPECT_EQ(phases[0].taps, (Spatial{1, 3, 5}));
@@ -84,7 +84,7 @@ TEST(Phases, OfStrideOneAreOneWithAllTapsInReverse) {
 
 // No zero is multiplied: a phase has only the taps that meet it.
 TEST(Phases, OfStrideTwoShareTheTapsAmongThem) {
-  const std::vector<GradientPhase> phases = PhasesOf(Parsed("conv_dgrad h=8 w=8 c=8 k=8 r=3 s=3 pad=1 stride=2"));
+  const std::vector<GradientPhase> phases = PhasesOf(ConvOf("conv_dgrad h=8 w=8 c=8 k=8 r=3 s=3 pad=1 stride=2"));
   ASSERT_EQ(phases.size(), 4u);
   int64_t taps = 0;
   for (const GradientPhase& phase : phases) taps += phase.taps[kHeight] * phase.taps[kWidth];

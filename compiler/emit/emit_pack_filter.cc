@@ -7,7 +7,7 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr int kPieceBytes = 16;
+constexpr int kStoredBytes = 16;
 
 using ir::Binding;
 
@@ -20,7 +20,7 @@ class FilterPackEmitter {
         attrs_(attrs),
         dimensions_(attrs.planes ? 3 : 2),
         bytes_(static_cast<int>(DataTypeBytes(cx.program.operand_type))),
-        piece_(kPieceBytes / bytes_),
+        piece_(kStoredBytes / bytes_),
         filters_(cx.Param(Binding::kChannels)),
         channels_(cx.Param(Binding::kN)) {}
 
