@@ -64,6 +64,12 @@ struct Moment {
   void Await(const Moment& other) {
     if (other.clocks > clocks) *this = other;
   }
+  // The same as Await(other.After(bound, more)), without a copy where `other` is early.
+  void Await(const Moment& other, Bound bound, double more) {
+    if (other.clocks + more <= clocks) return;
+    *this = other;
+    Spend(bound, more);
+  }
 };
 
 }  // namespace laneshift::autotune

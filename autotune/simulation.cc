@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "base/check.h"
@@ -61,24 +62,35 @@ class SlotRing {
 
   // The time at which the `index`-th use of a slot may begin, or its contents are there; null: not known yet.
   const Moment* Free(int index) const {
-    return freed_[Slot(index)] >= Round(index) * std::max(1, ring_.consumers) ? &free_[Slot(index)] : nullptr;
+    const Use use = UseOf(index);
+    return freed_[use.slot] >= use.round * std::max(1, ring_.consumers) ? &free_[use.slot] : nullptr;
   }
   const Moment* Full(int index) const {
-    return sent_[Slot(index)] >= (Round(index) + 1) * std::max(1, ring_.producers) ? &full_[Slot(index)] : nullptr;
+    const Use use = UseOf(index);
+    return sent_[use.slot] >= (use.round + 1) * std::max(1, ring_.producers) ? &full_[use.slot] : nullptr;
   }
   void Fill(int index, const Moment& moment) {
-    full_[Slot(index)].Await(moment);
-    ++sent_[Slot(index)];
+    const Use use = UseOf(index);
+    full_[use.slot].Await(moment);
+    ++sent_[use.slot];
   }
   void Release(int index, const Moment& moment) {
-    free_[Slot(index)].Await(moment);
-    ++freed_[Slot(index)];
+    const Use use = UseOf(index);
+    free_[use.slot].Await(moment);
+    ++freed_[use.slot];
   }
 
  private:
+  struct Use {
+    size_t slot;
+    int round;
+  };
   size_t Slots() const { return static_cast<size_t>(std::max(1, ring_.stages)); }
-  size_t Slot(int index) const { return static_cast<size_t>(index) % Slots(); }
-  int Round(int index) const { return index / static_cast<int>(Slots()); }
+  // One division: it is made in every step of a simulation.
+  Use UseOf(int index) const {
+    const auto slots = static_cast<uint32_t>(full_.size()), number = static_cast<uint32_t>(index);
+    return {number % slots, static_cast<int>(number / slots)};
+  }
 
   PipelineRing ring_;
   std::vector<Moment> full_, free_;
@@ -172,7 +184,7 @@ class RoleRun {
         Place& place = places_[static_cast<size_t>(step.ring)];
         const Moment* free = rings[static_cast<size_t>(step.ring)].Free(place.put);
         if (free == nullptr) return false;
-        if (place.put > 0) time_.Await(free->clocks > 0 ? free->After(Bound::kIssue, machine.signal) : *free);
+        if (place.put > 0) time_.Await(*free, Bound::kIssue, free->clocks > 0 ? machine.signal : 0);
         ++place.put;
         arrived_ = {};
         return true;
@@ -181,7 +193,7 @@ class RoleRun {
         Place& place = places_[static_cast<size_t>(step.ring)];
         Moment full = time_;
         full.Await(arrived_);
-        if (multiplied_ && !step.at_once) full.Await(done_.After(Bound::kProductLatency, signal_));
+        if (multiplied_ && !step.at_once) full.Await(done_, Bound::kProductLatency, signal_);
         rings[static_cast<size_t>(step.ring)].Fill(place.sent++, full);
         return true;
       }
@@ -189,29 +201,29 @@ class RoleRun {
         Place& place = places_[static_cast<size_t>(step.ring)];
         const Moment* full = rings[static_cast<size_t>(step.ring)].Full(place.taken);
         if (full == nullptr) return false;
-        time_.Await(full->After(Bound::kIssue, machine.signal));
+        time_.Await(*full, Bound::kIssue, machine.signal);
         ++place.taken;
         return true;
       }
       case StepKind::kRelease: {
         Place& place = places_[static_cast<size_t>(step.ring)];
         Moment freed = time_;
-        if (multiplied_ && !step.at_once) freed.Await(done_.After(Bound::kProductLatency, signal_));
+        if (multiplied_ && !step.at_once) freed.Await(done_, Bound::kProductLatency, signal_);
         rings[static_cast<size_t>(step.ring)].Release(place.freed++, freed);
         return true;
       }
       case StepKind::kReleaseLate: {
         Place& place = places_[static_cast<size_t>(step.ring)];
-        time_.Await(before_done_.clocks > 0 ? before_done_.After(Bound::kProductLatency, signal_) : before_done_);
+        time_.Await(before_done_, Bound::kProductLatency, before_done_.clocks > 0 ? signal_ : 0);
         if (place.taken - place.freed > step.lag) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
         return true;
       }
       case StepKind::kAwaitProducts:
-        time_.Await(done_.After(Bound::kProductLatency, signal_));
+        time_.Await(done_, Bound::kProductLatency, signal_);
         return true;
       case StepKind::kDrain: {
         Place& place = places_[static_cast<size_t>(step.ring)];
-        time_.Await(done_.After(Bound::kProductLatency, signal_));
+        time_.Await(done_, Bound::kProductLatency, signal_);
         while (place.freed < place.taken) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
         return true;
       }
