@@ -59,6 +59,22 @@ constexpr ProbedWhereFitted kProbedWhereFitted[] = {
     {&Machine::outside_rate, 19.3, true},
 };
 
+// Of products that have no column in machine_facts.def and share the B200's, what is published and differs: a Jetson
+// Thor has 20 SMs at up to 1.575 GHz with an L2 cache of 32 MiB before LPDDR5X memory of 273 GB/s (NVIDIA's data sheet
+// of the T5000, and what its driver reports), of which kernels reach nine tenths, as on a B200. The figures of a B300
+// that the model uses are those of a B200: the rate of e2m1 that exceeds it needs MMAs of K = 96.
+struct OwnFigure {
+  target::Product product;
+  double Machine::*field;
+  double value;
+};
+constexpr OwnFigure kOwnFigures[] = {
+    {target::Product::kThor, &Machine::clock_ghz, 1.575},
+    {target::Product::kThor, &Machine::busy_clock_ghz, 1.575},
+    {target::Product::kThor, &Machine::l2_bytes, 33.5},
+    {target::Product::kThor, &Machine::memory_rate, 0.246},
+};
+
 // What the model uses for a device that has answered `value`.
 Result<double> Fitted(const target::Target& target, const MachineRow& row, double value) {
   for (const ProbedWhereFitted& there : kProbedWhereFitted) {
@@ -134,7 +150,10 @@ Result<double> FittedFact(const target::Target& target, std::string_view name, d
 Machine PublishedMachine(const target::Target& target, int sm_count) {
   Machine machine{.sm_count = sm_count > 0 ? sm_count : target.default_sm_count};
   for (const MachineRow& row : kMachineRows)
-    machine.*row.field = target.product == target::Product::kB200 ? row.b200 : row.h200;
+    machine.*row.field = target.product == target::Product::kH200 ? row.h200 : row.b200;
+  for (const OwnFigure& own : kOwnFigures) {
+    if (own.product == target.product) machine.*own.field = own.value;
+  }
   return machine;
 }
 

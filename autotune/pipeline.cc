@@ -152,8 +152,9 @@ class StepWriter {
     }
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
-    Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
+    Step load = Load(tile, tile.CopiedBytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
     load.cached = program_.channels[static_cast<size_t>(RingOf(op))].resident;
+    if (attrs.component != ir::OperandComponent::kElements) load.row_bytes = ir::ScaleBlock::kMapRowBytes;
     return load;
   }
 
@@ -180,11 +181,11 @@ class StepWriter {
   Step TensorMove(const Op& op) const {
     if (const auto* shift = std::get_if<ir::TensorShiftAttrs>(&op.attrs))
       return {.kind = StepKind::kTensorMove, .issues = Depth() * shift->issues};
-    if (const auto* scales = std::get_if<ir::ScaleCopyAttrs>(&op.attrs)) {
-      const SharedLayout& tile = Tile(op, 1, scales->tile);
+    if (const auto* blocks = std::get_if<ir::BlockCopyAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 1, blocks->tile);
       return {.kind = StepKind::kTensorCopy,
               .bytes = static_cast<double>(tile.Bytes()),
-              .issues = static_cast<double>(tile.outer) / ir::ScaleBlock::kLines};
+              .issues = static_cast<double>(tile.outer) / blocks->lines};
     }
     const bool copy = op.kind == OpKind::kTensorCopy;
     return {.kind = copy ? StepKind::kTensorCopy : StepKind::kTensorMove,
@@ -213,6 +214,14 @@ class StepWriter {
       if (matrix->derivative != ir::Function::kIdentity) Evaluate(steps, matrix->derivative, false);
       return;
     }
+    if (const auto* quantize = std::get_if<ir::QuantizeAttrs>(&op.attrs)) {
+      // The largest magnitude, and the product with the reciprocal of a factor.
+      const double run = ir::BlockScalingOf(quantize->scaling)->run;
+      Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 4});
+      return Add(steps, {.kind = StepKind::kStoreThreads,
+                         .bytes = Elements() / run,
+                         .row_bytes = static_cast<double>(ir::ScaleBlock::kFactors)});
+    }
     const double operations = op.kind == OpKind::kCombineVector ? 1 : 0;
     Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = operations});
   }
@@ -229,7 +238,7 @@ class StepWriter {
 
   void WriteStore(const Op& op, StepList& steps) {
     if (const auto* stage = std::get_if<ir::StageAttrs>(&op.attrs)) {
-      const double bytes = Elements() * BufferOf(stage->buffer).layout.ElementBytes();
+      const double bytes = Elements() * ir::BitsOf(BufferOf(stage->buffer).layout.type) / 8;
       staged_bytes_ += bytes;
       return Add(steps, {.kind = StepKind::kStage, .bytes = bytes, .elements = Elements()});
     }
@@ -237,7 +246,7 @@ class StepWriter {
       const SharedLayout& box = program_.FindParam(bulk->map)->box;
       return Add(steps, {.kind = StepKind::kStore,
                          .bytes = std::exchange(staged_bytes_, 0),
-                         .row_bytes = static_cast<double>(box.inner * box.ElementBytes())});
+                         .row_bytes = static_cast<double>(box.RowBytes())});
     }
     if (const auto* wait = std::get_if<ir::BulkWaitAttrs>(&op.attrs))
       return Add(steps, {.kind = StepKind::kStoreWait, .lag = wait->pending});
@@ -341,13 +350,13 @@ class StepWriter {
             .gather = attrs.channels > 0 ? GatherKind::kKnown : GatherKind::kPixels};
   }
 
-  double Depth() const { return static_cast<double>(program_.tile_k) / ir::MmaDepth(program_.operand_type); }
+  double Depth() const { return static_cast<double>(program_.tile_k) / program_.Depth(); }
 
   void Multiply(StepList& steps, Step product) {
     product.kind = StepKind::kMma;
     product.columns = program_.Columns();
     product.depth = Depth();
-    product.b_share = 1.0 / program_.ctas;
+    product.b_share = static_cast<double>(program_.Compression(ir::Operand::kA)) / program_.ctas;
     product.pair = program_.ctas > 1;
     product.full_rate = program_.Rows() >= target_.mma.full_rate_rows;
     products_ += 1;
@@ -486,12 +495,12 @@ void CountReads(Pipeline& pipeline) {
 // Contiguous bytes of D that one store writes, on average: the last one of a tile's columns may write fewer.
 double StoredRow(const ir::Program& program) {
   const SharedLayout& out = program.buffers.front().layout;
-  const int most = out.ElementBytes() * out.inner;
+  const int most = out.RowBytes();
   const ir::Param* rest = program.FindParam(ir::Binding::kMapDRest);
   if (rest == nullptr) return most;
-  const double least = rest->box.ElementBytes() * rest->box.inner;
+  const double least = rest->box.RowBytes();
   const int gated = program.FindParam(ir::Binding::kColumns) != nullptr ? 2 : 1;
-  const int whole = program.tile_n / gated * out.ElementBytes() / most;
+  const int whole = program.tile_n / gated / out.inner;
   return (whole * most + least) / (whole + 1);
 }
 

@@ -19,9 +19,11 @@ constexpr double kRounding = 1 - 1e-9;
 
 // What loads bring for one tile: no kernel brings less.
 struct Operands {
-  double depth = 0;  // K, whose blocks are whole
-  double element_bytes = 0;
-  double taps = 1;  // of K, that one load of activations may serve
+  double depth = 0;                 // K, whose blocks are whole
+  double element_bytes = 0;         // of both, for the tensor core
+  double a_bytes = 0, b_bytes = 0;  // of an element, for bulk copies, which bring no padding
+  double taps = 1;                  // of K, that one load of activations may serve
+  double compression = 1;           // elements of K for each stored one of A, and of an instruction
   bool b_resident = false;
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
@@ -33,8 +35,11 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
   const bool gathers = contraction.RowsArePixels() && shape.a_load == LoadPath::kCopy;
   const double run = number(contraction.run);
   return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
-          .element_bytes = number(DataTypeBits(contraction.a.type())) / 8,
+          .element_bytes = number(contraction.OperandBits()) / 8,
+          .a_bytes = number(DataTypeBits(contraction.a.type())) / 8,
+          .b_bytes = number(DataTypeBits(contraction.b.type())) / 8,
           .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
+          .compression = number(contraction.a.compression),
           .b_resident = shape.b_keep > 0 || geometry.known_filter};
 }
 
@@ -73,9 +78,10 @@ class ShapeBound {
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
     const double instruction_rows = std::min<double>(rows, target_.mma.most_rows);
     const double units = rows / instruction_rows;
-    const double read_rows = (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + columns / s_.ctas;
+    const double read_rows =
+        (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + e_.compression * columns / s_.ctas;
     const double multiply = columns / m_.product_columns, read = read_rows * kStepBytes / m_.shared_read;
-    return e_.depth * e_.element_bytes / kStepBytes * units * std::max(multiply, read);
+    return e_.depth / e_.compression * e_.element_bytes / kStepBytes * units * std::max(multiply, read);
   }
 
   // Rows or columns inside of D that a tile has on average.
@@ -92,15 +98,16 @@ class ShapeBound {
     const auto clocks = [&](double inside, double all, double row_bytes, double sharers) {
       return inside * row_bytes / sharers / rate + (all - inside) * row_bytes / kWidestRow * outside_row;
     };
-    const double row_bytes = e_.depth * e_.element_bytes;
     double sum = 0;
     if (s_.a_load != LoadPath::kCopy)
-      sum += clocks(PerTile(work_.rows, work_.tile_rows), work_.tile_m, row_bytes / e_.taps, s_.cluster_n);
+      sum += clocks(PerTile(work_.rows, work_.tile_rows), work_.tile_m,
+                    e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
     // A CTA of a pair holds its part of B.
     const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
                  b_all = static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
-    if (s_.b_load != LoadPath::kCopy && !e_.b_resident) sum += clocks(b_columns, b_all, row_bytes, b_sharers);
+    if (s_.b_load != LoadPath::kCopy && !e_.b_resident)
+      sum += clocks(b_columns, b_all, e_.depth * e_.b_bytes, b_sharers);
     return sum;
   }
 

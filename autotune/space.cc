@@ -34,6 +34,7 @@ int Elements(int bytes, DataType type) { return 8 * bytes / static_cast<int>(Dat
 // How an operand that is a matrix may be loaded: by bulk copies if it is TMA-addressable, otherwise by bulk copies of a
 // packed copy, or by threads.
 std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, const Target& target) {
+  if (contraction.IsPadded(contraction.Of(operand))) return {LoadPath::kTma};
   if (compiler::Transposes(contraction.Of(operand), target)) return {LoadPath::kCopy};
   if (compiler::CheckTmaAddressable(contraction, {}, operand)) return {LoadPath::kTma};
   return {LoadPath::kPack, LoadPath::kCopy};
@@ -67,8 +68,8 @@ struct Variant {
   LoadPath b_load = LoadPath::kTma;
 };
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {
-  const DataType type = contraction.a.type();
-  const std::vector<int> depths = {Elements(128, type), Elements(256, type)};
+  const int whole = 8 * 128 / contraction.OperandBits();
+  const std::vector<int> depths = {whole, 2 * whole};
   std::vector<Variant> variants;
   for (const LoadPath a_load : PathsOf(contraction, Operand::kA, target)) {
     for (const LoadPath b_load : PathsOf(contraction, Operand::kB, target))
@@ -80,7 +81,7 @@ std::vector<Variant> PixelVariants(const Contraction& contraction, const Schedul
                                    const Target& target) {
   // A mode that was requested is tried for every filter, and its own rule refuses it.
   const compiler::ConvGeometry& geometry = contraction.geometry;
-  const int whole = Elements(128, contraction.a.type());
+  const int whole = 8 * 128 / contraction.OperandBits();
   const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
   if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {whole / 2, whole, 2 * whole}}};
   // Blocks with fewer channels than a swizzle span waste nothing if there are no more channels.
@@ -230,13 +231,19 @@ class ShapeList {
     return {.tile_m = side == RowSide::kM ? rows : columns,
             .tile_n = side == RowSide::kM ? columns : rows,
             .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
-            .acc_stages = target_.mma.AccumulatesInTensorMemory() ? 2 : 1,
+            .acc_stages = Accumulators(columns),
             .math_warpgroups = target_.mma.AccumulatesInTensorMemory() ? 1 : std::min(rows / 64, 2),
             .a_load = variant.a_load,
             .b_load = variant.b_load,
             .reuse = variant.reuse,
             .border = variant.border,
             .rows = side};
+  }
+
+  // Two, so that the epilogue of one overlaps the MMAs of the next; scale factors leave no room for two of the widest.
+  int Accumulators(int columns) const {
+    const bool scaled = ir::BlockScalingOf(contraction_.scale).has_value();
+    return 2 * columns + (scaled ? 1 : 0) <= target_.tmem_columns ? 2 : 1;
   }
 
   // A gathered x is the only operand that prevents CTAs from sharing the other.

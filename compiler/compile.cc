@@ -51,7 +51,8 @@ Status CheckPhases(const Problem& problem, const Schedule& asked, const target::
   const Contraction first = ContractionOf(problem, asked);
   if (ir::OrdersReductions(first.epilogue(), first.numerics))
     return refused("reduces its epilogue's sums in several kernels, which have no fixed order; use numerics=default");
-  for (size_t i = 1; i < ContractionsOf(problem); ++i) LS_TRY(Check(ContractionOf(problem, asked, i), asked, target));
+  const size_t count = ContractionsOf(problem);
+  for (size_t i = 1; i < count; ++i) LS_TRY(Check(ContractionOf(problem, asked, i), asked, target));
   return Ok();
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "base/text.h"
 #include "compiler/emit/ptx_check.h"
 
 namespace laneshift::compiler {
@@ -118,6 +119,22 @@ TEST_P(CompileOnTarget, PromotesWhereTheAccumulatorKeepsTooLittle) {
   EXPECT_EQ(bf16.find("promoted."), std::string::npos);
 }
 
+// A barrier counts what bulk copies transfer, which is less than a tile of padded elements takes.
+TEST(PaddedOperands, AreCopiedByTheirOwnBytes) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const ir::Program program = Build("gemm m=128 n=128 k=128 a=e2m1 b=e3m2", "tile=128x64x128 acc=1", target);
+  const std::string text = ir::PrintProgram(program);
+  EXPECT_NE(text.find("operand_bits=8"), std::string::npos);
+  EXPECT_NE(text.find("padded e2m1[m:128 k:128] swizzle=128"), std::string::npos);
+  EXPECT_NE(text.find("padded e3m2[n:64 k:128] swizzle=128"), std::string::npos);
+  EXPECT_EQ(program.Steps(), 4);
+  const auto module = EmitPtx(program, target);
+  ASSERT_TRUE(module.has_value()) << module.error().message;
+  const int bytes = 128 * 128 * 4 / 8 + 64 * 128 * 6 / 8;
+  EXPECT_NE(module->ptx.find(base::Cat(", ", bytes, ";")), std::string::npos) << "expect_tx of " << bytes;
+  EXPECT_NE(module->ptx.find("tcgen05.mma.cta_group::1.kind::f8f6f4"), std::string::npos);
+}
+
 TEST_P(CompileOnTarget, MultipliesTheTypesOfTheProblem) {
   const ir::Program program = Build("gemm m=128 n=128 k=128 a=e4m3 b=e5m2", "tile=128x64x128", target_);
   const auto module = EmitPtx(program, target_);
@@ -159,6 +176,11 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
        "tile=128x128 stages=4 d_store=rows"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
+      {"gemm_padded", "sm_100a", "gemm m=256 n=256 k=256 a=e2m1 b=e3m2", "tile=128x128x128 stages=4"},
+      {"gemm_padded_mx", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 b=e2m3 scale=mx", "tile=128x128x128 stages=3"},
+      {"gemm_quantized", "sm_100a", "gemm m=256 n=512 k=256 a=e2m1 scale=nv d=e2m1 d_scale=nv epilogue=swiglu+amax",
+       "tile=128x256x256 stages=3 acc=1"},
+      {"gemm_quantized", "sm_90a", "gemm m=256 n=256 k=256 d=e4m3 d_scale=mx", "tile=128x128 stages=4 math=2"},
       {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},
       {"conv_gather", "sm_90a", "conv n=1 h=14 w=14 c=3 k=64 r=7 s=7 pad=3 stride=2",
        "tile=128x64 stages=4 a_load=copy b_load=copy reuse=im2col d_store=rows"},
@@ -205,6 +227,32 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_100a", "gemm m=64 n=64 k=64", "stages=1", ErrorCode::kUnsupported, "use 2 to 16"},
       {"sm_100a", "gemm m=64 n=64 k=64", "acc=3", ErrorCode::kUnsupported, "use 1 or 2"},
       {"sm_100a", "gemm m=64 n=64 k=64", "math=2", ErrorCode::kUnsupported, "use math=1"},
+      {"sm_100a", "gemm m=64 n=64 k=64 a=e2m1", "tile=64x64x128", ErrorCode::kUnsupported,
+       "its rows of 64 e2m1 are not multiples of 128 elements; pad and align it"},
+      {"sm_100a", "gemm m=64 n=64 k=128 a=e4m3 b=e3m2 ldb=132", "tile=64x64x128", ErrorCode::kUnsupported,
+       "the TMA cannot reach b: its pitch of 99 bytes is not a multiple of 32"},
+      {"sm_100a", "gemm m=64 n=64 k=128 a=e2m3 align_a=16", "tile=64x64x128", ErrorCode::kUnsupported,
+       "the TMA cannot reach a: its base alignment of 16 bytes is not a multiple of 32"},
+      {"sm_100a", "gemm m=64 n=64 k=128 a=e2m3 batch=2 stride_a=8256", "tile=64x64x128", ErrorCode::kUnsupported,
+       "its batch stride of 6192 bytes is not a multiple of 32"},
+      {"sm_100a", "gemm m=64 n=64 k=128 a=e2m3", "tile=64x64x128 a_load=copy", ErrorCode::kUnsupported,
+       "only bulk copies pad elements of e2m3; use a_load=tma"},
+      {"sm_100a", "gemm m=64 n=64 k=128 a=e2m3 b=e4m3", "tile=64x64x128 a_load=pack", ErrorCode::kUnsupported,
+       "only bulk copies pad elements of e2m3; use a_load=tma"},
+      {"sm_100a", "gemm m=64 n=64 k=128 a=e2m1", "tile=64x64x64", ErrorCode::kUnsupported,
+       "power of two from 128 to 512"},
+      {"sm_90a", "gemm m=64 n=64 k=128 a=e4m3 b=e2m1", "tile=64x64x128 math=1 acc=1", ErrorCode::kUnsupported,
+       "sm_90a has no matrix instruction for e2m1; use e4m3 or e5m2, or sm_100a"},
+      {"sm_100a", "gemm m=64 n=64 k=64 d=e2m1 d_scale=mx", "tile=64x64", ErrorCode::kUnsupported,
+       "with d=e2m1 a lane packs a row of the accumulator; use tile m=128"},
+      {"sm_100a", "gemm m=64 n=64 k=64 d=e2m1 d_scale=mx", "tile=128x64 d_store=rows", ErrorCode::kUnsupported,
+       "d=e2m1 leaves by bulk stores; use d_store=tma"},
+      {"sm_100a", "gemm m=64 n=64 k=64 d=e2m1 d_scale=nv", "tile=128x32", ErrorCode::kUnsupported,
+       "rows of 32 e2m1 of D are not multiples of 32 bytes; use a tile n that is a multiple of 64"},
+      {"sm_100a", "gemm m=64 n=64 k=64 d=e4m3 d_scale=mx", "tile=64x64 rows=n", ErrorCode::kUnsupported,
+       "rows=n is for results of 16 or 32 bits, not e4m3"},
+      {"sm_90a", "gemm m=64 n=64 k=64 d=e2m1 d_scale=mx", "tile=128x64 math=1 acc=1", ErrorCode::kUnsupported,
+       "d=e2m1 needs conversions to it, which sm_90a has not"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=96x64 math=1 acc=1", ErrorCode::kUnsupported, "multiple of 64 rows"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=256x256 math=2 acc=1", ErrorCode::kUnsupported,
        "too many with this epilogue and these loads; use at most 192"},

@@ -75,6 +75,18 @@ std::string_view OperandName(Operand operand) {
   return kNames[static_cast<int>(operand)];
 }
 
+Binding MapOf(Operand operand, OperandComponent component) {
+  switch (component) {
+    case OperandComponent::kElements:
+      return MapOf(operand);
+    case OperandComponent::kScales:
+      return OfOperand(BindingFamily::kMapScale, operand);
+    case OperandComponent::kMetadata:
+      return OfOperand(BindingFamily::kMapMetadata, operand);
+  }
+  __builtin_unreachable();
+}
+
 Binding MapOf(Operand operand) {
   LS_CHECK(operand != Operand::kC, "C has no tensor map");
   return OfOperand(BindingFamily::kMap, operand);

@@ -26,10 +26,12 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(MapEdge, "map_edge", kTensorMap, "")                                                                  \
   FAMILY(MapDRest, "map_d_rest", kTensorMap, "")                                                               \
   FAMILY(MapScale, "map_scale_", kTensorMap, "ab")                                                             \
+  FAMILY(MapMetadata, "map_metadata_", kTensorMap, "a")                                                        \
   FAMILY(Base, "base_", kPointer, "abcd")                                                                      \
   FAMILY(BaseBias, "base_bias", kPointer, "")                                                                  \
   FAMILY(BaseScale, "base_scale_", kPointer, "ab d")                                                           \
   FAMILY(BaseTensorScale, "base_tensor_scale_", kPointer, "ab")                                                \
+  FAMILY(BaseBlockScale, "base_block_scale_", kPointer, "   d")                                                \
   FAMILY(Workspace, "workspace", kPointer, "")                                                                 \
   FAMILY(Pitch, "pitch_", kInt64, "abcd")                                                                      \
   FAMILY(Stride, "stride_", kInt64, "abcd")                                                                    \
@@ -81,10 +83,11 @@ enum class BindingFamily : uint8_t {
 #define LS_NAMED_BINDINGS(BINDING) \
   BINDING(MapA, Map, 0) BINDING(MapB, Map, 1) BINDING(MapD, Map, 3) \
   BINDING(MapEdge, MapEdge, 0) BINDING(MapDRest, MapDRest, 0) \
-  BINDING(MapScaleA, MapScale, 0) BINDING(MapScaleB, MapScale, 1) \
+  BINDING(MapScaleA, MapScale, 0) BINDING(MapScaleB, MapScale, 1) BINDING(MapMetadataA, MapMetadata, 0) \
   LS_OPERAND_BINDINGS(BINDING, Base) BINDING(BaseBias, BaseBias, 0) BINDING(Workspace, Workspace, 0) \
   BINDING(BaseScaleA, BaseScale, 0) BINDING(BaseScaleB, BaseScale, 1) BINDING(BaseScaleD, BaseScale, 3) \
   BINDING(BaseTensorScaleA, BaseTensorScale, 0) BINDING(BaseTensorScaleB, BaseTensorScale, 1) \
+  BINDING(BaseBlockScaleD, BaseBlockScale, 3) \
   LS_OPERAND_BINDINGS(BINDING, Pitch) LS_OPERAND_BINDINGS(BINDING, Stride) \
   LS_OPERAND_BINDINGS(BINDING, Row) LS_OPERAND_BINDINGS(BINDING, Plane) \
   BINDING(M, M, 0) BINDING(N, N, 0) BINDING(K, K, 0) BINDING(Batch, Batch, 0) BINDING(Columns, Columns, 0) \
@@ -144,8 +147,10 @@ constexpr Binding OfOperand(BindingFamily family, Operand operand) { return {fam
 // The bindings of an operand's tensor map, base pointer, pitch and batch stride. REQUIRES: the operand has that
 // binding; C has no tensor map.
 Binding MapOf(Operand operand);
-// Of A's or B's scale factors.
-constexpr Binding MapOfScales(Operand operand) { return OfOperand(BindingFamily::kMapScale, operand); }
+// What an operand consists of in memory.
+enum class OperandComponent : uint8_t { kElements, kScales, kMetadata };
+// The tensor map of a part. REQUIRES: the operand has it.
+Binding MapOf(Operand operand, OperandComponent component);
 constexpr Binding BaseOf(Operand operand) { return OfOperand(BindingFamily::kBase, operand); }
 constexpr Binding PitchOf(Operand operand) { return OfOperand(BindingFamily::kPitch, operand); }
 constexpr Binding StrideOf(Operand operand) { return OfOperand(BindingFamily::kStride, operand); }

@@ -161,7 +161,12 @@ Status CheckTypes(const ConvProblem& p) {
   const ConvFields &a = FieldsOf(p.pass, kConvA), &b = FieldsOf(p.pass, kConvB), &d = FieldsOf(p.pass, kConvD);
   const DataType operand = p.*a.type, result = p.*d.type;
   LS_TRY(CheckOperandTypes(a.name, operand, b.name, p.*b.type, Scaling::kNone));
-  LS_TRY(CheckPrecision(operand, p.sum, p.scale));
+  for (const ConvFields& fields : {a, b}) {
+    if (BitsOf(p.*fields.type) < 8)
+      return InvalidProblem(Cat(fields.name, "=", DataTypeName(p.*fields.type),
+                                " is for gemm and grouped_gemm; a conv multiplies elements of 8 bits or more"));
+  }
+  LS_TRY(CheckPrecision(operand, p.*b.type, p.sum, p.scale));
   LS_TRY(CheckResultType(d.name, result));
   LS_TRY(CheckAddendType("z", p.z, result));
   return CheckSum({.operand = operand,

@@ -3,6 +3,7 @@
 // Thread-safety: constants.
 #pragma once
 
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -37,6 +38,9 @@ const DataTypeInfo& InfoOf(DataType type);
 
 inline int BitsOf(DataType type) { return InfoOf(type).bits; }
 
+// The fewest adjacent elements that are whole bytes: 2 of e2m1, 4 of e3m2 and e2m3.
+inline int WholeBytesOf(DataType type) { return 8 / std::gcd(8, BitsOf(type)); }
+
 // Of `elements` adjacent elements, the last byte possibly in part.
 inline int64_t BytesOf(DataType type, int64_t elements) { return (elements * BitsOf(type) + 7) / 8; }
 
@@ -48,7 +52,7 @@ inline bool IsFloat8(DataType type) { return InfoOf(type).IsFloat8(); }
 double LargestOf(DataType type);
 
 // The default type of what is added to a D of type `d`: `d`, or bf16 where D is too narrow for it.
-inline DataType AddendType(DataType d) { return IsFloat8(d) ? DataType::kBf16 : d; }
+inline DataType AddendType(DataType d) { return BitsOf(d) <= 8 ? DataType::kBf16 : d; }
 // The default type of the result of operands of type `a`: `a` itself; bf16 of narrower floats, f32 of tf32, s32 of
 // integers.
 DataType ResultType(DataType a);

@@ -3,7 +3,9 @@
 
 #include "base/text.h"
 #include "ir/epilogue_steps.h"
+#include "ir/problem_keys.h"
 #include "ir/role_verifier.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
 
@@ -197,6 +199,23 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   }
   const auto& attrs = op.As<MapAttrs>();
   return CheckNumbers(attrs.function, attrs.number);
+}
+
+// A fragment has whole blocks of columns of D.
+Status RoleVerifier::CheckQuantize(const Op& op) const {
+  const auto& attrs = op.As<QuantizeAttrs>();
+  const std::optional<BlockScaling> blocks = BlockScalingOf(attrs.scaling);
+  if (!blocks || !CheckOutputScaling(attrs.type, attrs.scaling))
+    return Broken(8, Cat(NameOf(attrs.scaling), " is no scaling of ", NameOf(attrs.type)));
+  const bool with_factor = attrs.scaling == OutputScaling::kNv;
+  if (op.operands.size() != (with_factor ? 5u : 4u))
+    return Broken(7, Cat(NameOf(attrs.scaling), " has ", with_factor ? "one f32 factor" : "no f32 factor", " of D"));
+  if (program_.row_axis != Axis::kM || program_.live_rows != 0 || HasGroups(work_.source))
+    return Broken(12, "blocks of D are columns of a matrix, rows of the accumulator are its rows, and none is stale");
+  const int columns = values_[op.operands[0]].fragment.columns;
+  if (columns % blocks->run != 0) return Broken(12, Cat(columns, " columns are not whole blocks of ", blocks->run));
+  if (program_.FindParam(Binding::kColumns) == nullptr) LS_TRY(Needs({Binding::kN}));
+  return Needs({Binding::kBaseBlockScaleD, Binding::kM});
 }
 
 // The numbers of a function, from `number` of the epilogue on.

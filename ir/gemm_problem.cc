@@ -10,6 +10,7 @@
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 #include "ir/product_keys.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
@@ -29,10 +30,10 @@ constexpr Key kKeys[] = {
     {"n",        &GemmProblem::n,        kRequired, "columns of B, C and D"},
     {"k",        &GemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
     {"batch",    &GemmProblem::batch,    kOptional, "independent matrices"},
-    {"a",        &GemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8"},
+    {"a",        &GemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each of e4m3, e5m2, e3m2, e2m3 and e2m1, or each s8 or u8"},
     {"b",        &GemmProblem::b,        kPrinted,  "type of B", "that of a"},
     {"c",        &GemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
-    {"d",        &GemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is e4m3 or e5m2, f32 if tf32, s32 if s8 or u8", "that of a"},
+    {"d",        &GemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is a float of 8 bits or fewer, f32 if tf32, s32 if s8 or u8", "that of a"},
     {"a_major",  &GemmProblem::a_major,  kOptional, "the index of A that is contiguous in memory", "", 'm'},
     {"b_major",  &GemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
     {"lda",      &GemmProblem::lda,      kOptional, "elements from one stored row of A to the next", "packed"},
@@ -48,10 +49,12 @@ constexpr Key kKeys[] = {
     {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor), by blocks of 128 (block), ue8m0 for 32 of k (mx), or of e2m1 ue4m3 for 16 of k (nv)"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
+    {"d_scale",  &GemmProblem::d_scale,  kOptional, "D in blocks with scale factors that the kernel computes: ue8m0 for 32 columns (mx), or of e2m1 ue4m3 for 16 (nv)"},
+    {"sparse",   &GemmProblem::sparse,   kOptional, "a: A is 2:4 sparse (1:2 of tf32) and stored as k/2 elements a row with metadata; see docs/sparsity.md"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
-    {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
-    {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
+    {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two", "16 or 32"},
+    {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two", "16 or 32"},
     {"align_c",  &GemmProblem::align_c,  kOptional, "bytes by which the address of C is aligned: a power of two"},
     {"align_d",  &GemmProblem::align_d,  kOptional, "bytes by which the address of D is aligned: a power of two"},
 };
@@ -68,7 +71,8 @@ struct StoredMatrix {
 std::array<StoredMatrix, 4> StoredMatrices(const GemmProblem& p) {
   const bool a_k = p.a_major == Major::kK;
   const bool b_k = p.b_major == Major::kK;
-  return {{{'a', a_k ? p.m : p.k, a_k ? p.k : p.m, &GemmProblem::lda, &GemmProblem::stride_a},
+  const int64_t stored_k = StoredDepth(p.sparse, p.k);
+  return {{{'a', a_k ? p.m : stored_k, a_k ? stored_k : p.m, &GemmProblem::lda, &GemmProblem::stride_a},
            {'b', b_k ? p.n : p.k, b_k ? p.k : p.n, &GemmProblem::ldb, &GemmProblem::stride_b},
            {'c', p.m, p.n, &GemmProblem::ldc, &GemmProblem::stride_c},
            {'d', p.m, OutputColumns(p), &GemmProblem::ldd, &GemmProblem::stride_d}}};
@@ -96,6 +100,19 @@ Status CheckTiles(const GemmProblem& p) {
                             " output tiles; split the problem"));
 }
 
+// What the tensor core multiplies by metadata: whole groups of K.
+Status CheckSparsity(const GemmProblem& p) {
+  if (p.sparse == Sparsity::kNone) return Ok();
+  if (p.scale != Scaling::kNone && p.scale != Scaling::kTensor) {
+    return InvalidProblem(Cat("sparse=a is not supported with scale=", NameOf(p.scale),
+                              "; use scale=none, or scale=tensor with e4m3 or e5m2"));
+  }
+  const int group = SparseGroupOf(p.a).elements;
+  if (p.k % group == 0) return Ok();
+  return InvalidProblem(Cat("k=", p.k, " is not whole groups of ", group, " elements of a 2:4 sparse ",
+                            DataTypeName(p.a), "; pad k with zeros to ", (p.k + group - 1) / group * group));
+}
+
 Status CheckMatrix(const GemmProblem& p, const StoredMatrix& matrix) {
   const int64_t pitch = p.*matrix.pitch;
   const int64_t stride = p.*matrix.stride;
@@ -120,8 +137,9 @@ Status Validate(const GemmProblem& p) {
       {"stride_a", p.stride_a}, {"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}};
   for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
   LS_TRY(CheckOperandTypes("a", p.a, "b", p.b, p.scale));
-  LS_TRY(CheckPrecision(p.a, p.sum, p.scale));
-  LS_TRY(CheckResultType("d", p.d));
+  LS_TRY(CheckPrecision(p.a, p.b, p.sum, p.scale));
+  LS_TRY(CheckSparsity(p));
+  LS_TRY(CheckOutputScaling(p.d, p.d_scale));
   LS_TRY(CheckAddendType("c", p.c, p.d));
   LS_TRY(CheckSum({.operand = p.a,
                    .result = p.d,
@@ -137,6 +155,11 @@ Status Validate(const GemmProblem& p) {
   return Ok();
 }
 
+// What is promised about the base of A or B where nothing is said.
+int64_t UsualAlignment(const GemmProblem& p, DataType operand) {
+  return TmaAlignmentOf(operand, MmaKindOf(p.a, p.b, p.scale));
+}
+
 }  // namespace
 
 Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
@@ -146,6 +169,8 @@ Result<Problem> ParseGemm(const std::vector<std::string_view>& words) {
   if (!parsed.Given("b")) problem.b = problem.a;
   if (!parsed.Given("d")) problem.d = ResultType(problem.a);
   if (!parsed.Given("c")) problem.c = AddendType(problem.d);
+  if (!parsed.Given("align_a")) problem.align_a = UsualAlignment(problem, problem.a);
+  if (!parsed.Given("align_b")) problem.align_b = UsualAlignment(problem, problem.b);
   return Problem(problem);
 }
 
@@ -168,7 +193,7 @@ Status CheckPacked(const GemmProblem& p) {
       return InvalidProblem(
           Cat(operand.name, "=", DataTypeName(operand.type), " is packed along k; use ", operand.name, "_major=k"));
     }
-    const int64_t whole = 8 / BitsOf(operand.type);
+    const int64_t whole = WholeBytesOf(operand.type);
     const std::pair<std::string_view, int64_t> counts[] = {
         {"k", p.k}, {operand.pitch_name, operand.pitch}, {operand.stride_name, p.batch > 1 ? operand.stride : 0}};
     for (const auto& [name, value] : counts) {
@@ -178,6 +203,22 @@ Status CheckPacked(const GemmProblem& p) {
     }
   }
   return Ok();
+}
+
+// Rows of a packed D are written in pieces of 16 bytes, and are what the TMA loads as A of the next product.
+Status CheckPackedOutput(const GemmProblem& p) {
+  if (BitsOf(p.d) >= 8) return Ok();
+  const int64_t whole = 128 / BitsOf(p.d);
+  const std::pair<std::string_view, int64_t> counts[] = {{IsGated(p.epilogue) ? "n / 2" : "n", OutputColumns(p)},
+                                                         {"ldd", p.ldd},
+                                                         {"stride_d", p.batch > 1 ? p.stride_d : 0}};
+  for (const auto& [name, value] : counts) {
+    if (value % whole == 0) continue;
+    return InvalidProblem(Cat("d=", DataTypeName(p.d), " has rows of whole 16 bytes, but ", name, "=", value,
+                              " is not a multiple of ", whole, "; use one that is"));
+  }
+  if (p.align_d >= 16) return Ok();
+  return InvalidProblem(Cat("d=", DataTypeName(p.d), " is written in pieces of 16 bytes; use align_d=16"));
 }
 
 Result<Problem> Complete(GemmProblem gemm) {
@@ -195,11 +236,14 @@ Result<Problem> Complete(GemmProblem gemm) {
     LS_TRY(CheckMatrix(gemm, matrix));
   }
   LS_TRY(CheckPacked(gemm));
+  LS_TRY(CheckPackedOutput(gemm));
   return Problem(gemm);
 }
 
 std::string Print(const GemmProblem& gemm) {
   GemmProblem packed{.m = gemm.m, .n = gemm.n, .k = gemm.k, .c = AddendType(gemm.d)};
+  packed.align_a = UsualAlignment(gemm, gemm.a);
+  packed.align_b = UsualAlignment(gemm, gemm.b);
   // A pitch that is packed is left out, and so is a stride that is packed over the pitch that is printed.
   for (const StoredMatrix& matrix : StoredMatrices(gemm)) {
     packed.*matrix.pitch = gemm.*matrix.pitch == 0 ? 0 : matrix.inner;
@@ -217,10 +261,13 @@ double Bytes(const GemmProblem& p) {
   const auto bytes = [](int64_t rows, int64_t columns, DataType type) {
     return static_cast<double>(rows) * static_cast<double>(columns) * BitsOf(type) / 8;
   };
-  double matrix = bytes(p.m, p.k, p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, OutputColumns(p), p.d);
+  double matrix =
+      bytes(p.m, StoredDepth(p.sparse, p.k), p.a) + bytes(p.k, p.n, p.b) + bytes(p.m, OutputColumns(p), p.d);
   if (p.beta != 0) matrix += bytes(p.m, p.n, p.c);
+  const double metadata =
+      Uses(p, OperandRole::kMetadataA) ? static_cast<double>(Stored(p, OperandRole::kMetadataA).Bytes()) : 0;
   const double bias = p.bias == BiasAxis::kNone ? 0 : bytes(1, p.bias == BiasAxis::kM ? p.m : p.n, AddendType(p.d));
-  return matrix * static_cast<double>(p.batch) + bias + ScaleBytes(p);
+  return matrix * static_cast<double>(p.batch) + bias + ScaleBytes(p) + metadata;
 }
 
 }  // namespace laneshift::ir

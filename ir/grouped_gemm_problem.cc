@@ -26,10 +26,10 @@ constexpr Key kKeys[] = {
     {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most; with layout=masked of each group"},
     {"n",        &GroupedGemmProblem::n,        kRequired, "columns of B, C and D"},
     {"k",        &GroupedGemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
-    {"a",        &GroupedGemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8"},
+    {"a",        &GroupedGemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each of e4m3, e5m2, e3m2, e2m3 and e2m1, or each s8 or u8"},
     {"b",        &GroupedGemmProblem::b,        kPrinted,  "type of B", "that of a"},
     {"c",        &GroupedGemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
-    {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is e4m3 or e5m2, f32 if tf32, s32 if s8 or u8", "that of a"},
+    {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is a float of 8 bits or fewer, f32 if tf32, s32 if s8 or u8", "that of a"},
     {"layout",   &GroupedGemmProblem::layout,   kOptional, "where rows of groups lie: one group after the other, or each in m separate rows"},
     {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
     {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one row of A to the next", "packed"},
@@ -42,10 +42,10 @@ constexpr Key kKeys[] = {
     {"bias",     &GroupedGemmProblem::bias,     kOptional, "values to add: one for each row of D (m), or one for each column in each group (n)"},
     {"epilogue", &GroupedGemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GroupedGemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of e4m3 and e5m2 operands: one each (tensor)"},
+    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor)"},
     {"numerics", &GroupedGemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
-    {"align_a",  &GroupedGemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two"},
-    {"align_b",  &GroupedGemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two"},
+    {"align_a",  &GroupedGemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two", "16 or 32"},
+    {"align_b",  &GroupedGemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two", "16 or 32"},
     {"align_c",  &GroupedGemmProblem::align_c,  kOptional, "bytes by which the address of C is aligned: a power of two"},
     {"align_d",  &GroupedGemmProblem::align_d,  kOptional, "bytes by which the address of D is aligned: a power of two"},
 };
@@ -120,6 +120,10 @@ Status CheckStride(const GroupedGemmProblem& p) {
                             ", or leave it out for packed matrices"));
 }
 
+int64_t UsualAlignment(const GroupedGemmProblem& p, DataType operand) {
+  return TmaAlignmentOf(operand, MmaKindOf(p.a, p.b, p.scale));
+}
+
 }  // namespace
 
 Result<Problem> ParseGroupedGemm(const std::vector<std::string_view>& words) {
@@ -129,6 +133,8 @@ Result<Problem> ParseGroupedGemm(const std::vector<std::string_view>& words) {
   if (!parsed.Given("b")) problem.b = problem.a;
   if (!parsed.Given("d")) problem.d = ResultType(problem.a);
   if (!parsed.Given("c")) problem.c = AddendType(problem.d);
+  if (!parsed.Given("align_a")) problem.align_a = UsualAlignment(problem, problem.a);
+  if (!parsed.Given("align_b")) problem.align_b = UsualAlignment(problem, problem.b);
   return Problem(problem);
 }
 
@@ -151,6 +157,8 @@ Result<Problem> Complete(GroupedGemmProblem p) {
 
 std::string Print(const GroupedGemmProblem& p) {
   GroupedGemmProblem packed{.c = AddendType(p.d)};
+  packed.align_a = UsualAlignment(p, p.a);
+  packed.align_b = UsualAlignment(p, p.b);
   const auto packed_or_none = [](int64_t pitch, int64_t inner) { return pitch == 0 ? 0 : inner; };
   packed.lda = packed_or_none(p.lda, p.k);
   packed.ldb = packed_or_none(p.ldb, InnerOfB(p));
@@ -164,9 +172,7 @@ std::string Print(const GroupedGemmProblem& p) {
 double Flops(const GroupedGemmProblem& p) { return Flops(OneGroup(p)); }
 
 double Bytes(const GroupedGemmProblem& p) {
-  const auto bytes = [](int64_t count, DataType type) {
-    return static_cast<double>(count) * static_cast<double>(DataTypeBytes(type));
-  };
+  const auto bytes = [](int64_t count, DataType type) { return static_cast<double>(count) * BitsOf(type) / 8; };
   const auto groups = static_cast<double>(p.groups);
   const int64_t rows = p.Rows();
   double sum = bytes(rows * p.k, p.a) + groups * bytes(p.k * p.n, p.b) + bytes(rows * OutputColumns(p), p.d);

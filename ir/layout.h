@@ -34,7 +34,10 @@ struct SharedLayout {
   Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
   int outer = 0, inner = 0;
   Swizzle swizzle = Swizzle::k128;
+  bool padded = false;  // elements of fewer than eight bits: 16 of them, packed in the low bytes, take 16 bytes
 
+  // In shared memory.
+  int ElementBits() const { return padded ? 8 : static_cast<int>(DataTypeBits(type)); }
   // REQUIRES: elements are whole bytes.
   int ElementBytes() const { return static_cast<int>(DataTypeBytes(type)); }
   int RowBytes() const { return InnerBytes(inner); }
@@ -44,8 +47,12 @@ struct SharedLayout {
   int Alignment() const { return 8 * Span(); }
   // Columns of one span, and the elements of one.
   int Columns() const { return (RowBytes() + Span() - 1) / Span(); }
-  int ColumnElements() const { return RowBytes() < Span() ? inner : 8 * Span() / static_cast<int>(DataTypeBits(type)); }
+  int ColumnElements() const { return RowBytes() < Span() ? inner : 8 * Span() / ElementBits(); }
   int ColumnBytes() const { return outer * Span(); }
+  // What bulk copies of `rows` rows transfer, and count at a barrier: padding is not part of it
+  // (docs/emulator.md, policy packed_bytes).
+  int CopiedBytes(int rows) const { return rows * inner * static_cast<int>(DataTypeBits(type)) / 8; }
+  int CopiedBytes() const { return CopiedBytes(outer); }
   bool KMajor() const { return inner_axis == Axis::kK; }
   // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask)
   // << 4.
@@ -59,11 +66,11 @@ struct SharedLayout {
   bool operator==(const SharedLayout&) const = default;
 
  private:
-  int InnerBytes(int elements) const { return elements * static_cast<int>(DataTypeBits(type)) / 8; }
+  int InnerBytes(int elements) const { return elements * ElementBits() / 8; }
 };
 
 // Bytes that bulk copies of `box`, one for each column of `tile`, bring.
-inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) { return box.outer * tile.RowBytes(); }
+inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) { return tile.CopiedBytes(box.outer); }
 
 // Fields of the shared-memory matrix descriptor of wgmma and tcgen05.mma for a SharedLayout, in bytes.
 struct MatrixStrides {

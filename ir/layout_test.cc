@@ -48,6 +48,20 @@ int ChunkPlace(Swizzle swizzle, int row, int chunk) {
   return -1;
 }
 
+// PTX ISA, "Packing formats of elements in shared memory": 16 elements in 16 bytes, 8 or 12 of which carry data.
+TEST(SharedLayout, NarrowElementsArePadded) {
+  for (const DataType type : {DataType::kE2m1, DataType::kE3m2, DataType::kE2m3}) {
+    const SharedLayout tile{.type = type, .outer = 16, .inner = 256, .padded = true};
+    const SharedLayout bytes{.type = DataType::kE4m3, .outer = 16, .inner = 256};
+    EXPECT_EQ(tile.Bytes(), bytes.Bytes());
+    EXPECT_EQ(tile.Columns(), 2);
+    EXPECT_EQ(tile.ColumnElements(), 128) << "the box of a tensor map";
+    EXPECT_EQ(tile.Offset(3, 160), bytes.Offset(3, 160));
+    EXPECT_EQ(tile.CopiedBytes(), 16 * 256 * DataTypeBits(type) / 8) << "without padding";
+    EXPECT_EQ(bytes.CopiedBytes(), bytes.Bytes());
+  }
+}
+
 TEST(SharedLayout, IsTheImageOfOneTmaBoxPerColumn) {
   std::vector<SharedLayout> tiles = SmallTiles();
   tiles.push_back({.outer_axis = Axis::kM, .inner_axis = Axis::kN, .outer = 32, .inner = 8, .swizzle = Swizzle::kNone});

@@ -49,8 +49,10 @@ Status RoleVerifier::CheckLoad(const Op& op) {
     return Broken(8, "only loads by threads address taps, and only those of B");
   if (attrs.transposed && (op.kind == OpKind::kTmaLoad || attrs.taps))
     return Broken(8, "only loads by threads transpose, and not taps");
-  if (attrs.scales && (op.kind != OpKind::kTmaLoad || attrs.halves))
-    return Broken(8, "scale factors are loaded by bulk copies, and have no halves");
+  if (attrs.component != OperandComponent::kElements && (op.kind != OpKind::kTmaLoad || attrs.halves))
+    return Broken(8, "scale factors and metadata are loaded by bulk copies, and have no halves");
+  if (attrs.component == OperandComponent::kMetadata && attrs.operand != Operand::kA)
+    return Broken(8, "only A has metadata");
   LS_TRY(FillTile(op, attrs.tile));
   if (attrs.halves) {
     const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;

@@ -17,23 +17,31 @@ enum class MmaKind : uint8_t {
 #include "ir/mma_kinds.def"
 };
 
+// What one instruction reads of a row of A or B along K: 32 bytes.
+inline constexpr int kMmaRowBits = 256;
+
 struct MmaKindInfo {
   enum Pairing : uint8_t { kSameType, kAnyTypes };
 
   std::string_view text;
-  int k;  // elements along K of one instruction
+  int operand_bits;  // of an element of A or B in shared memory, where narrower types are padded
   Pairing pairing;
   DataType accumulator;
   int scale_run;  // elements along K for which a scale factor is; 0: the instruction has none
   int llvm;
+
+  // Elements along K of one instruction.
+  int Depth() const { return kMmaRowBits / operand_bits; }
 };
 const MmaKindInfo& InfoOf(MmaKind kind);
 
 // The kind whose instructions multiply A of one type by B of another, with a scale factor for `scale_run` elements
-// along K (0: without), if any.
-std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run = 0);
+// along K (0: without) and elements of `operand_bits` in shared memory (0: any), if any.
+std::optional<MmaKind> MmaKindOf(DataType a, DataType b, int scale_run = 0, int operand_bits = 0);
 // The kind that has this operand type, if any: the first one without scale factors.
 std::optional<MmaKind> MmaKindOf(DataType type);
+// Whether elements of the type are padded in shared memory (SharedLayout::padded).
+bool IsPadded(MmaKind kind, DataType type);
 // The type's code in an instruction descriptor. REQUIRES: it is an operand of the kind.
 int MmaTypeCode(MmaKind kind, DataType type);
 
@@ -53,13 +61,18 @@ struct MmaInstruction {
   int m = 0, n = 0, k = 0;
   bool saturates = false;  // of integers: the sums are clamped to the range of the accumulator
   int scale_byte = 0;      // with scale factors: the byte of their 32-bit cells that holds them
+  bool sparse = false;     // A is 2:4 sparse: k/2 of its elements are stored
+  int selector = 0;        // with a sparse A of 16 or 32 bits: which of an aligned pair of columns has its metadata
 
   DataType accumulator() const { return InfoOf(kind).accumulator; }
+  // The instruction of the same operands with a sparse A: it reads as much of A, and twice as much of B.
+  MmaInstruction Sparse() const;
 };
 // REQUIRES: a kind multiplies the types.
 MmaInstruction InstructionOf(MmaOperand a, MmaOperand b, int m, int n, int scale_run = 0);
 
-// Elements along K that one instruction multiplies of operands of this type. REQUIRES: it is an operand of a kind.
+// Elements along K that one instruction multiplies of operands of this type without scale factors. REQUIRES: it is an
+// operand of a kind.
 int MmaDepth(DataType type);
 // What products of operands of this type are summed in: f32 or s32. REQUIRES: it is an operand of a kind.
 DataType AccumulatorType(DataType type);

@@ -3,11 +3,19 @@
 #include "ir/element_type.h"
 #include "ir/mma.h"
 #include "ir/role_verifier.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
 
 using base::Cat;
+
+namespace {
+
+constexpr int kBlockColumns = 4;  // of Tensor Memory: a line of 16 bytes
+static_assert(kBlockColumns == ScaleBlock::kFactors && kBlockColumns == MetadataBlock::kColumns);
+
+}  // namespace
 
 Status RoleVerifier::CheckMma(const Op& op) const {
   const auto& attrs = op.As<MmaAttrs>();
@@ -33,9 +41,9 @@ Status RoleVerifier::CheckMma(const Op& op) const {
     if (side.row != 0 && (layout.inner_axis != Axis::kK || layout.swizzle == Swizzle::k32)) {
       return Broken(12, "an MMA can begin at a later row of a tile only if rows are spans of 64 or 128 bytes along k");
     }
-    const bool typed = IsOperand(layout.type) && has(side.axis) && has(Axis::kK);
+    const bool typed = IsOperand(layout) && has(side.axis) && has(Axis::kK);
     const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
-                      layout.Extent(Axis::kK) == program_.tile_k;
+                      layout.Extent(Axis::kK) == program_.tile_k && !program_.sparse_a;
     if (!fits) {
       return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(side.tile)].name, " is not ",
                             NameOf(program_.operand_type), " of ", NameOf(side.axis), "=", side.extent,
@@ -55,20 +63,28 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
 }
 
-// `tile` of a slot has `extent` elements of an operand along `axis`, and tile_k along K.
-Status RoleVerifier::CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent,
-                                      int scale_run) const {
-  const Channel& channel = ChannelOfSlot(op.operands[operand]);
+// `tile` of a slot has an operand's elements along its axis, and those of tile_k that are stored along K.
+Status RoleVerifier::CheckOperandTile(const Op& op, size_t slot, int tile, Operand operand, int scale_run) const {
+  const Channel& channel = ChannelOfSlot(op.operands[slot]);
   if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
     return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+  const bool of_a = operand == Operand::kA;
+  const Axis axis = of_a ? program_.row_axis : program_.ColumnAxis();
+  const int extent = of_a ? program_.Rows() : program_.Columns() / program_.ctas;
+  const int depth = program_.tile_k / program_.Compression(operand);
   const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
   const bool along = (layout.outer_axis == axis && layout.inner_axis == Axis::kK) ||
                      (layout.inner_axis == axis && layout.outer_axis == Axis::kK);
-  if (along && IsOperand(layout.type, scale_run) && layout.Extent(axis) == extent &&
-      layout.Extent(Axis::kK) == program_.tile_k)
+  if (along && IsOperand(layout, scale_run) && layout.Extent(axis) == extent && layout.Extent(Axis::kK) == depth)
     return Ok();
   return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " is not ",
-                        NameOf(program_.operand_type), " of ", NameOf(axis), "=", extent, " and k=", program_.tile_k));
+                        NameOf(program_.operand_type), " of ", NameOf(axis), "=", extent, " and k=", depth));
+}
+
+Status RoleVerifier::CheckAccumulator(const Channel& accumulator) const {
+  if (!accumulator.is_private && accumulator.rows == program_.Rows() && accumulator.columns == program_.Columns())
+    return Ok();
+  return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
 }
 
 // A slot of scale factors has those of tile_k elements: four columns for each 128 rows and each four blocks of K.
@@ -76,42 +92,69 @@ Status RoleVerifier::CheckMmaScaled(const Op& op) const {
   const auto& attrs = op.As<MmaScaledAttrs>();
   const Channel& accumulator = ChannelOfSlot(op.operands[0]);
   const Channel& factors = ChannelOfSlot(op.operands[1]);
-  if (accumulator.is_private || accumulator.rows != program_.Rows() || accumulator.columns != program_.Columns())
-    return Broken(12, Cat("accumulator ", accumulator.name, " is not ", program_.Rows(), " x ", program_.Columns()));
+  LS_TRY(CheckAccumulator(accumulator));
   if (attrs.run != kMxRun && attrs.run != kNvRun)
     return Broken(8, Cat("run=", attrs.run, " is not ", kMxRun, " or ", kNvRun));
-  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, program_.row_axis, program_.Rows(), attrs.run));
-  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas, attrs.run));
+  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, attrs.run));
+  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, attrs.run));
   const int blocks = program_.tile_k / (attrs.run * ScaleBlock::kFactors);
-  const int of_a = blocks * program_.Rows() / kPartitionLanes, of_b = blocks * program_.Columns() / kPartitionLanes;
+  const int of_a = blocks * program_.Rows() / kPartitionLanes;
+  const int of_b = blocks * ScaleBlock::TileColumns(program_.Columns());
+  const bool begins_within = program_.Columns() % ScaleBlock::kRows != 0;
+  if (op.operands.size() != (begins_within ? 6 : 5))
+    return Broken(7, Cat("tiles of ", program_.Columns(), " columns begin ", begins_within ? "" : "never ",
+                         "within a block of ", ScaleBlock::kRows, " scale factors"));
   if (factors.is_private && attrs.b_scales == of_a && factors.columns == of_a + of_b) return Ok();
   return Broken(12, Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
 }
 
-Status RoleVerifier::CheckScaleCopy(const Op& op) const {
-  const auto& attrs = op.As<ScaleCopyAttrs>();
-  const Channel& factors = ChannelOfSlot(op.operands[0]);
+// All tiles of A have half of K; so have the lanes of its metadata, four columns for each block.
+Status RoleVerifier::CheckMmaSparse(const Op& op) const {
+  const auto& attrs = op.As<MmaSparseAttrs>();
+  const Channel& accumulator = ChannelOfSlot(op.operands[0]);
+  const Channel& metadata = ChannelOfSlot(op.operands[1]);
+  if (!program_.sparse_a) return Broken(12, "A of the program is not sparse");
+  LS_TRY(CheckAccumulator(accumulator));
+  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, 0));
+  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, 0));
+  const int depth = MetadataBlock::Depth(program_.operand_type);
+  const int columns = program_.tile_k / depth * MetadataBlock::kColumns;
+  if (metadata.tmem_column > 0 && metadata.tmem_column % MetadataBlock::kColumns != 0)
+    return Broken(12, Cat("channel ", metadata.name, " begins at column ", metadata.tmem_column,
+                          ", and instructions select one of aligned columns of metadata"));
+  if (metadata.is_private && program_.tile_k % depth == 0 && metadata.columns == columns) return Ok();
+  return Broken(
+      12, Cat("channel ", metadata.name, " does not hold ", columns, " columns of metadata for k=", program_.tile_k));
+}
+
+// Blocks of scale factors go to all partitions, those of metadata to all lanes.
+Status RoleVerifier::CheckBlockCopy(const Op& op) const {
+  const auto& attrs = op.As<BlockCopyAttrs>();
+  const Channel& cells = ChannelOfSlot(op.operands[0]);
   const Channel& source = ChannelOfSlot(op.operands[1]);
   if (!InRange(attrs.tile, 0, static_cast<int64_t>(source.tiles.size())))
     return Broken(8, Cat("channel ", source.name, " has no tile ", attrs.tile));
   const SharedLayout& layout = source.tiles[static_cast<size_t>(attrs.tile)].layout;
-  const int blocks = layout.outer / ScaleBlock::kLines;
-  const bool whole = ScaleBlock::Holds(layout.type) && layout.inner == ScaleBlock::kLineBytes &&
-                     layout.outer % ScaleBlock::kLines == 0 && layout.swizzle == Swizzle::kNone;
+  const int lines = ScaleBlock::Holds(layout.type) ? ScaleBlock::kLines
+                    : MetadataBlock::Holds(layout) ? MetadataBlock::kLines
+                                                   : 0;
+  const bool whole = attrs.lines > 0 && attrs.lines == lines && layout.inner == ScaleBlock::kLineBytes &&
+                     layout.outer % attrs.lines == 0 && layout.swizzle == Swizzle::kNone;
   if (!whole)
     return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(attrs.tile)].name, " has no whole blocks"));
-  const int end = attrs.column + (blocks - 1) * attrs.step + ScaleBlock::kFactors;
-  if (factors.is_private && attrs.step >= ScaleBlock::kFactors && InRange(attrs.column, 0, factors.columns) &&
-      end <= factors.columns)
+  const int blocks = layout.outer / attrs.lines;
+  const int end = attrs.column + (blocks - 1) * attrs.step + kBlockColumns;
+  if (cells.is_private && attrs.step >= kBlockColumns && InRange(attrs.column, 0, cells.columns) &&
+      end <= cells.columns)
     return Ok();
-  return Broken(12, Cat(blocks, " blocks from column ", attrs.column, " on leave channel ", factors.name));
+  return Broken(12, Cat(blocks, " blocks from column ", attrs.column, " on leave channel ", cells.name));
 }
 
 // A in Tensor Memory: the slot holds tile_m lanes of tile_k elements, and so does what is copied into it.
 Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const bool multiplies = op.kind == OpKind::kMmaTensor;
   const Channel& operand = ChannelOfSlot(op.operands[multiplies ? 1 : 0]);
-  const int columns = static_cast<int>(BytesOf(program_.operand_type, program_.tile_k)) / 4;
+  const int columns = program_.tile_k * program_.OperandBits() / 32;
   if (!operand.is_private || operand.rows != program_.tile_m || operand.columns != columns) {
     return Broken(12, Cat("channel ", operand.name, " is not an operand of ", program_.tile_m, " lanes and ", columns,
                           " columns in Tensor Memory"));
@@ -138,7 +181,7 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
   const int rows = multiplies                       ? program_.tile_n
                    : op.kind == OpKind::kTensorCopy ? op.As<TensorCopyAttrs>().row + program_.tile_m
                                                     : op.As<TensorRefreshAttrs>().row + kRefreshedRows;
-  if (IsOperand(layout.type) && layout.KMajor() && layout.inner == program_.tile_k && layout.outer >= rows) {
+  if (IsOperand(layout) && layout.KMajor() && layout.inner == program_.tile_k && layout.outer >= rows) {
     return Ok();
   }
   return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(tile)].name, " has not ", rows,

@@ -128,10 +128,11 @@ struct LoadAttrs {
   MulticastScope to =
       MulticastScope::kOwn;  // kM, kN: multicast; the box is one of several and goes to the same rows in all those CTAs
   bool halves = false;       // along N, columns come alternately from two halves of B (of a group)
-  bool scales = false;  // of the operand's scale factors: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
+  OperandComponent component =
+      OperandComponent::kElements;  // others: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
 
   // Whose boxes bring it. REQUIRES: a bulk copy does.
-  Binding Map() const { return scales ? MapOfScales(operand) : MapOf(operand); }
+  Binding Map() const { return MapOf(operand, component); }
   bool operator==(const LoadAttrs&) const = default;
 };
 // A tile of a convolution: `map` gives the box, which is written to the tile from row `row` on.
@@ -175,11 +176,17 @@ struct MmaScaledAttrs {
   int b_scales = 0;  // column of the slot of scale factors at which B's begin; A's begin at 0
   bool operator==(const MmaScaledAttrs&) const = default;
 };
-struct ScaleCopyAttrs {
-  int tile = 0;    // whole blocks of 512 bytes, along K
+struct MmaSparseAttrs {
+  int a_tile = 0, b_tile = 1;
+  bool operator==(const MmaSparseAttrs&) const = default;
+};
+// A block has 32 lines of 16 bytes, which go to each partition, or 128, one for each lane.
+struct BlockCopyAttrs {
+  int tile = 0;    // whole blocks
   int column = 0;  // where the first one goes
   int step = 0;    // columns from block to block
-  bool operator==(const ScaleCopyAttrs&) const = default;
+  int lines = kPartitionLanes;
+  bool operator==(const BlockCopyAttrs&) const = default;
 };
 struct MmaTensorAttrs {
   int b_tile = 0;
@@ -321,6 +328,12 @@ struct ReducePartialRowsAttrs {
   int fold = 0;
   bool operator==(const ReducePartialRowsAttrs&) const = default;
 };
+// How D is quantised. Blocks are runs of columns, which a fragment has as a whole.
+struct QuantizeAttrs {
+  OutputScaling scaling = OutputScaling::kMx;
+  DataType type = DataType::kE4m3;  // of the elements
+  bool operator==(const QuantizeAttrs&) const = default;
+};
 struct GlobalAttrs {
   Operand operand = Operand::kD;  // whose layout it has
   Binding base = Binding::kBaseD;
@@ -360,15 +373,14 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs =
-    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
-                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, MmaAttrs, MmaScaledAttrs, ScaleCopyAttrs,
-                 MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
-                 AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
-                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
-                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<
+    NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
+    CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs,
+    PackFilterAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs,
+    TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
+    CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
+    ReducePartialRowsAttrs, ScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
+    GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -22,7 +22,7 @@ Status CheckPlacement(const Program& program, const target::Target& target, cons
     return BrokenRule(6, Cat(target.name, " has no such instruction"));
   if ((row.roles & Bit(role.kind)) == 0)
     return BrokenRule(6, Cat("it is not legal in a role of kind ", NameOf(role.kind)));
-  if (op.kind == OpKind::kMma && role.leader != program.ctas - 1)
+  if (row.category == OpCategory::kMma && row.executor == Executor::kOneThread && role.leader != program.ctas - 1)
     return BrokenRule(5, "only the leader of a pair issues MMAs");
   if (row.executor == Executor::kOneThread && !role.elected)
     return BrokenRule(6, "it is for one thread; the role is not elected");

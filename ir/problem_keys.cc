@@ -46,12 +46,22 @@ constexpr std::string_view kNumericsDocs[] = {
 };
 static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
 constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx", "nv"};
+constexpr std::string_view kOutputScalingNames[] = {"none", "mx", "nv"};
+constexpr std::string_view kSparsityNames[] = {"none", "a"};
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> FindName(const std::string_view (&names)[kCount], std::string_view text) {
   const auto* found = std::find(std::begin(names), std::end(names), text);
   if (found == std::end(names)) return std::nullopt;
   return static_cast<Enum>(found - std::begin(names));
+}
+
+// `refusal` follows the key and what was said instead of a name.
+template <typename Enum, size_t kCount>
+Result<Enum> ParseNamed(const std::string_view (&names)[kCount], std::string_view key, std::string_view text,
+                        std::string_view refusal) {
+  if (const auto value = FindName<Enum>(names, text)) return *value;
+  return InvalidProblem(Cat(key, "=", text, refusal));
 }
 
 std::vector<std::string_view> Distinct(const std::vector<std::string_view>& names) {
@@ -68,6 +78,9 @@ constexpr Alias kTypeAliases[] = {
     {"fp32 float32 float single s", "f32"},
     {"fp8 float8 f8 e4m3fn fp8_e4m3 float8_e4m3fn float8_e4m3 fp8e4m3 f8e4m3", "e4m3"},
     {"fp8_e5m2 float8_e5m2 fp8e5m2 f8e5m2 bf8", "e5m2"},
+    {"fp4 float4 float4_e2m1fn e2m1fn fp4_e2m1 mxfp4 nvfp4", "e2m1"},
+    {"fp6 float6 float6_e3m2fn e3m2fn fp6_e3m2", "e3m2"},
+    {"float6_e2m3fn e2m3fn fp6_e2m3", "e2m3"},
     {"tfloat32 float32_tf32 tf", "tf32"},
     {"int8 i8 int8_t char", "s8"},
     {"uint8 uint8_t byte uchar", "u8"},
@@ -104,6 +117,8 @@ constexpr Alias kConvAliases[] = {
 // Of both kinds.
 constexpr Alias kProblemAliases[] = {
     {"activation act relu gelu silu swish swiglu sigmoid", "epilogue steps are epilogue=, such as epilogue=relu"},
+    {"d_scale y_scale out_scale scale_out block_scale_d",
+     "a gemm writes D with scale factors of blocks: d_scale=mx or nv"},
     {"fused fusion post_op", "epilogue steps are epilogue=, such as epilogue=bias_n+relu"},
     {"device target check seed vs", "that is an option: write it with two dashes"},
 };
@@ -138,6 +153,8 @@ std::string KnownTypes() {
 }
 std::string SumNames() { return Choice(kSumNames); }
 std::string ScalingNames() { return Choice(kScalingNames); }
+std::string OutputScalingNames() { return Choice(kOutputScalingNames); }
+std::string SparsityNames() { return Choice(kSparsityNames); }
 std::string NumericsNames() { return Choice(kNumericsNames); }
 
 std::vector<GrammarRow> NumericsRows() {
@@ -214,35 +231,42 @@ Result<DataType> ParseTypeValue(std::string_view key, std::string_view text) {
 }
 
 Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text) {
-  const auto sum = FindName<SumPrecision>(kSumNames, text);
-  if (!sum) {
-    return InvalidProblem(Cat(key, "=", text,
-                              " is not a precision; use f32, fast (that of the tensor core; e4m3 and e5m2) or saturate "
-                              "(clamped to s32; s8 and u8)"));
-  }
-  return *sum;
+  return ParseNamed<SumPrecision>(
+      kSumNames, key, text,
+      " is not a precision; use f32, fast (that of the tensor core; e4m3 and e5m2) or saturate "
+      "(clamped to s32; s8 and u8)");
 }
 std::string_view NameOf(SumPrecision sum) { return kSumNames[static_cast<size_t>(sum)]; }
 
 Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text) {
-  const auto numerics = FindName<Numerics>(kNumericsNames, text);
-  if (!numerics) {
-    return InvalidProblem(Cat(key, "=", text, " is unknown; use default, deterministic or batch_invariant"));
-  }
-  return *numerics;
+  return ParseNamed<Numerics>(kNumericsNames, key, text, " is unknown; use default, deterministic or batch_invariant");
 }
 std::string_view NameOf(Numerics numerics) { return kNumericsNames[static_cast<size_t>(numerics)]; }
 
 Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
-  const auto scale = FindName<Scaling>(kScalingNames, text);
-  if (!scale) {
-    return InvalidProblem(Cat(key, "=", text,
-                              " is not a scaling; use none, tensor (one scale factor per operand), block (A by row and "
-                              "128 of k, B by 128 x 128), mx (ue8m0 for 32 of k) or nv (e2m1: ue4m3 for 16 of k)"));
-  }
-  return *scale;
+  return ParseNamed<Scaling>(kScalingNames, key, text,
+                             " is not a scaling; use none, tensor (one scale factor per operand), block (A by row and "
+                             "128 of k, B by 128 x 128), mx (ue8m0 for 32 of k) or nv (e2m1: ue4m3 for 16 of k)");
 }
 std::string_view NameOf(Scaling scale) { return kScalingNames[static_cast<size_t>(scale)]; }
+
+Result<OutputScaling> ParseOutputScalingValue(std::string_view key, std::string_view text) {
+  return ParseNamed<OutputScaling>(
+      kOutputScalingNames, key, text,
+      " is not a scaling of D; use none, mx (e4m3, e5m2 or e2m1: ue8m0 for 32 columns) or nv "
+      "(e2m1: ue4m3 for 16 columns)");
+}
+std::string_view NameOf(OutputScaling scale) { return kOutputScalingNames[static_cast<size_t>(scale)]; }
+
+Result<Sparsity> ParseSparsityValue(std::string_view key, std::string_view text) {
+  const auto sparse = FindName<Sparsity>(kSparsityNames, text);
+  if (sparse) return *sparse;
+  return InvalidProblem(Cat(key, "=", text, " is not a sparsity; use none, or a (A is 2:4 sparse)",
+                            text == "b" ? "; only the first operand of a matrix instruction may be sparse: compute the "
+                                          "transposed product, with b as a"
+                                        : ""));
+}
+std::string_view NameOf(Sparsity sparse) { return kSparsityNames[static_cast<size_t>(sparse)]; }
 
 bool NamesType(std::string_view text) { return FindType(text).has_value(); }
 
@@ -280,15 +304,28 @@ Status CheckAlignment(std::string_view key, int64_t value, DataType type) {
 
 Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type,
                          Scaling scale) {
+  if (MmaKindOf(left_type, right_type, scale)) return Ok();
   const std::optional<BlockScaling> blocks = BlockScalingOf(scale);
-  const int run = blocks ? blocks->run : 0;
-  if (CanMultiply(left_type, right_type, run)) return Ok();
-  const bool packed = BitsOf(left_type) < 8 || BitsOf(right_type) < 8;
   return InvalidProblem(Cat(left, "=", DataTypeName(left_type), " with ", right, "=", DataTypeName(right_type),
                             " is not supported", blocks ? Cat(" with scale=", NameOf(scale)) : "", "; ", left, " and ",
-                            right, " are ", OperandPairs(run),
-                            left_type == DataType::kF32 ? Cat("; f32 in memory is ", left, "=tf32") : "",
-                            packed && !blocks ? "; e2m1 needs scale=mx or scale=nv" : ""));
+                            right, " are ", OperandPairs(blocks ? blocks->run : 0),
+                            left_type == DataType::kF32 ? Cat("; f32 in memory is ", left, "=tf32") : ""));
+}
+
+Status CheckOutputScaling(DataType d, OutputScaling scale) {
+  switch (scale) {
+    case OutputScaling::kNone:
+      if (d != DataType::kE2m1) return CheckResultType("d", d);
+      return InvalidProblem("d=e2m1 needs scale factors of blocks of D; use d_scale=mx or d_scale=nv");
+    case OutputScaling::kMx:
+      if (IsFloat8(d) || d == DataType::kE2m1) return Ok();
+      return InvalidProblem(Cat("d_scale=mx quantises D to e4m3, e5m2 or e2m1, not ", DataTypeName(d), "; use d=e4m3"));
+    case OutputScaling::kNv:
+      if (d == DataType::kE2m1) return Ok();
+      return InvalidProblem(Cat("d_scale=nv quantises D to e2m1, not ", DataTypeName(d), "; use d=e2m1",
+                                IsFloat8(d) ? ", or d_scale=mx" : ""));
+  }
+  __builtin_unreachable();
 }
 
 Status CheckResultType(std::string_view key, DataType type) {
@@ -319,7 +356,9 @@ Status CheckSum(const SumTerms& sum) {
                             sum.key, "=f32, f16 or bf16"));
 }
 
-Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale) {
+Status CheckPrecision(DataType left, DataType right, SumPrecision sum, Scaling scale) {
+  // Of operands of two widths the narrower one decides.
+  const DataType operand = BitsOf(left) <= BitsOf(right) ? left : right;
   if (sum == SumPrecision::kSaturate && !IsInteger(operand)) {
     return InvalidProblem(Cat("sum=saturate is for s8 and u8, not ", DataTypeName(operand), "; use sum=f32"));
   }
@@ -328,6 +367,7 @@ Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale) {
     return InvalidProblem(Cat("sum=fast is for e4m3 and e5m2; sums of ", DataTypeName(operand), " are ",
                               DataTypeName(AccumulatorType(operand)), "; leave it out"));
   }
+  if (scale == Scaling::kTensor && MmaKindOf(left, right) == MmaKind::kF8f6f4) return Ok();
   if (scale != Scaling::kNone && !BlockScalingOf(scale)) {
     return InvalidProblem(
         Cat("scale=", NameOf(scale), " is for e4m3 and e5m2; for ", DataTypeName(operand), " use alpha="));

@@ -35,15 +35,21 @@ Result<double> ParseDoubleValue(std::string_view key, std::string_view text);
 Result<DataType> ParseTypeValue(std::string_view key, std::string_view text);
 Result<SumPrecision> ParseSumValue(std::string_view key, std::string_view text);
 Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text);
+Result<OutputScaling> ParseOutputScalingValue(std::string_view key, std::string_view text);
+Result<Sparsity> ParseSparsityValue(std::string_view key, std::string_view text);
 Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text);
 std::string_view NameOf(Numerics numerics);
 std::string_view NameOf(SumPrecision sum);
 std::string_view NameOf(Scaling scale);
+std::string_view NameOf(OutputScaling scale);
+std::string_view NameOf(Sparsity sparse);
 bool NamesType(std::string_view text);
 // "f16, bf16, f32, e4m3 or e5m2", and so on: what the values above may be.
 std::string KnownTypes();
 std::string SumNames();
 std::string ScalingNames();
+std::string OutputScalingNames();
+std::string SparsityNames();
 std::string NumericsNames();
 
 // "tma, copy or pack".
@@ -72,11 +78,13 @@ Status CheckAlignment(std::string_view key, int64_t value, DataType type);
 // Both operands of the MMA.
 Status CheckOperandTypes(std::string_view left, DataType left_type, std::string_view right, DataType right_type,
                          Scaling scale);
+// The type of a D that is quantised in blocks, under the key `d`.
+Status CheckOutputScaling(DataType d, OutputScaling scale);
 // Of D and C; C of an s32 D is never read.
 Status CheckResultType(std::string_view key, DataType type);
 Status CheckAddendType(std::string_view key, DataType type, DataType d);
 // How products are summed, and scale factors, are choices of some operand types.
-Status CheckPrecision(DataType operand, SumPrecision sum, Scaling scale);
+Status CheckPrecision(DataType left, DataType right, SumPrecision sum, Scaling scale);
 // What happens to a sum on its way to D, `result` by the name of `key`.
 struct SumTerms {
   DataType operand{}, result{};

@@ -24,8 +24,9 @@ enum class KeyPresence : uint8_t { kRequired, kPrinted, kOptional };
 // One row per key of the one-line form of a `P`, in printed order.
 template <typename P>
 struct ProductKey {
-  using Member = std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
-                              SumPrecision P::*, Scaling P::*, Numerics P::*, GroupLayout P::*>;
+  using Member =
+      std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
+                   SumPrecision P::*, Scaling P::*, OutputScaling P::*, Sparsity P::*, Numerics P::*, GroupLayout P::*>;
   std::string_view name;
   Member member;
   KeyPresence presence;
@@ -84,6 +85,14 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
     return Ok();
   }
+  Status operator()(OutputScaling P::*field) const {
+    LS_ASSIGN(problem.*field, ParseOutputScalingValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(Sparsity P::*field) const {
+    LS_ASSIGN(problem.*field, ParseSparsityValue(key.name, text));
+    return Ok();
+  }
   Status operator()(GroupLayout P::*field) const {
     if (text != "contiguous" && text != "masked")
       return InvalidProblem(base::Cat(key.name, "=", text, " is not a layout of groups; use contiguous or masked"));
@@ -110,6 +119,8 @@ struct FieldPrinter {
   std::string operator()(SumPrecision P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(OutputScaling P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(Sparsity P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(GroupLayout P::*field) const {
     return problem.*field == GroupLayout::kMasked ? "masked" : "contiguous";
   }
@@ -128,6 +139,8 @@ struct ValuesPrinter {
   std::string operator()(SumPrecision P::*) const { return SumNames(); }
   std::string operator()(Numerics P::*) const { return NumericsNames(); }
   std::string operator()(Scaling P::*) const { return ScalingNames(); }
+  std::string operator()(OutputScaling P::*) const { return OutputScalingNames(); }
+  std::string operator()(Sparsity P::*) const { return SparsityNames(); }
   std::string operator()(GroupLayout P::*) const { return "contiguous or masked"; }
   std::string operator()(Epilogue P::*) const { return "steps"; }
 };

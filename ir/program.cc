@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/integer_math.h"
+#include "ir/mma.h"
 
 namespace laneshift::ir {
 namespace {
@@ -93,6 +94,8 @@ int Channel::StageBytes() const {
   }
   return base::RoundUp(bytes, alignment);
 }
+
+int Program::Depth() const { return kMmaRowBits / OperandBits() * Compression(Operand::kA); }
 
 int Program::Parts(MulticastScope to) const {
   return to == MulticastScope::kM || to == MulticastScope::kN ? Arrivals(to) : 1;

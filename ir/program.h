@@ -100,6 +100,8 @@ struct Program {
   int ctas = 1;                             // 2: pairs of CTAs issue MMAs together
   int live_rows = 0;                        // of a tile: the rows without those of stale lanes; 0: all
   DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
+  int operand_bits = 0;                     // of an element of A and B in shared memory; 0: those of operand_type
+  bool sparse_a = false;                    // tiles of A have half of tile_k, and metadata
   bool saturates = false;                   // sums of integers are clamped to s32
   std::vector<Param> params;
   std::vector<Channel> channels;
@@ -111,12 +113,18 @@ struct Program {
   int tmem_slot_offset = -1;      // assigned: where tcgen05.alloc stores the address
   int tmem_columns = 0;           // assigned: allocated, a power of two of at least 32, or 0
 
+  int OperandBits() const { return operand_bits != 0 ? operand_bits : static_cast<int>(DataTypeBits(operand_type)); }
+  // Elements along K (of B) that an MMA instruction multiplies, and instructions of a block of K.
+  int Depth() const;
+  int Steps() const { return tile_k / Depth(); }
   // Rows of D that a tile computes.
   int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
   // Blocks of the accumulator of a math role; 1 for other roles.
   int Blocks(const Role& role) const;
+  // Elements along K for each that a tile of A or B has.
+  int Compression(Operand operand) const { return sparse_a && operand == Operand::kA ? 2 : 1; }
   // The extents of a tile's accumulator.
   int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }

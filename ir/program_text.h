@@ -24,6 +24,8 @@ inline constexpr auto kEnumNames<DataType> = std::to_array<std::string_view>({
 #include "ir/element_types.def"
 });
 template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<OutputScaling>{"none", "mx", "nv"};
+template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<BiasAxis>{"none", "m", "n"};
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<Axis>{"m", "n", "k"};
@@ -58,6 +60,8 @@ template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<MulticastScope>{"own", "m", "n", "cross", "leader", "all"};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<OperandComponent>{"elements", "scales", "metadata"};
 template <>
 inline constexpr std::array<std::string_view, 4> kEnumNames<Space>{"shared", "tensor", "clc_responses", "order"};
 template <>
@@ -164,7 +168,7 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"transposed", &LoadAttrs::transposed, Presence::kOptional},
     Field{"to", &LoadAttrs::to, Presence::kOptional},
     Field{"halves", &LoadAttrs::halves, Presence::kOptional},
-    Field{"scales", &LoadAttrs::scales, Presence::kOptional}};
+    Field{"component", &LoadAttrs::component, Presence::kOptional}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -194,10 +198,14 @@ template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
     Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"run", &MmaScaledAttrs::run, Presence::kAlways}, Field{"b_scales", &MmaScaledAttrs::b_scales}};
-template <> inline constexpr auto kFields<ScaleCopyAttrs> = std::tuple{
-    Field{"tile", &ScaleCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
-    Field{"column", &ScaleCopyAttrs::column, Presence::kOptional},
-    Field{"step", &ScaleCopyAttrs::step}};
+template <> inline constexpr auto kFields<MmaSparseAttrs> = std::tuple{
+    Field{"a", &MmaSparseAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
+    Field{"b", &MmaSparseAttrs::b_tile, Presence::kAlways, Meaning::kTile}};
+template <> inline constexpr auto kFields<BlockCopyAttrs> = std::tuple{
+    Field{"tile", &BlockCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"column", &BlockCopyAttrs::column, Presence::kOptional},
+    Field{"step", &BlockCopyAttrs::step},
+    Field{"lines", &BlockCopyAttrs::lines, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional},
@@ -285,6 +293,9 @@ template <> inline constexpr auto kFields<StorePartialRowAttrs> = std::tuple{
 template <> inline constexpr auto kFields<ReducePartialRowsAttrs> = std::tuple{
     Field{"reduction", &ReducePartialRowsAttrs::reduction},
     Field{"fold", &ReducePartialRowsAttrs::fold, Presence::kOptional}};
+template <> inline constexpr auto kFields<QuantizeAttrs> = std::tuple{
+    Field{"scaling", &QuantizeAttrs::scaling},
+    Field{"type", &QuantizeAttrs::type}};
 template <> inline constexpr auto kFields<GlobalAttrs> = std::tuple{
     Field{"operand", &GlobalAttrs::operand},
     Field{"base", &GlobalAttrs::base, Presence::kOptional},
@@ -321,6 +332,8 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"live_rows", &Program::live_rows, Presence::kOptional},
     Field{"operands", &Program::operand_type},
+    Field{"operand_bits", &Program::operand_bits, Presence::kOptional},
+    Field{"sparse", &Program::sparse_a, Presence::kOptional},
     Field{"saturates", &Program::saturates, Presence::kOptional},
     Field{"smem_bytes", &Program::smem_bytes, Presence::kOptional},
     Field{"tmem_slot", &Program::tmem_slot_offset, Presence::kOptional, Meaning::kOffset},

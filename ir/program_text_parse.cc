@@ -284,8 +284,10 @@ class Parser {
                    Cat("'", token.text, "' is not a known ", name, "; use ", List({names.begin(), names.end()})));
   }
 
-  // bf16[m:128 k:64] swizzle=128
+  // bf16[m:128 k:64] swizzle=128, padded e3m2[m:128 k:128] swizzle=128
   Status Value(std::string_view, Meaning meaning, SharedLayout& value) {
+    value.padded = Peek().kind == Token::kWord && Peek().text == "padded";
+    if (value.padded) Next();
     LS_TRY(Value("type", meaning, value.type));
     LS_TRY(Expect("["));
     LS_TRY(Value("axis", meaning, value.outer_axis));

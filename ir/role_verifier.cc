@@ -281,8 +281,9 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
   return values_[op.operands[0]].fragment;
 }
 
-bool RoleVerifier::IsOperand(DataType type, int scale_run) const {
-  return CanMultiply(program_.operand_type, type, scale_run);
+bool RoleVerifier::IsOperand(const SharedLayout& tile, int scale_run) const {
+  const int bits = program_.OperandBits();
+  return tile.ElementBits() == bits && MmaKindOf(program_.operand_type, tile.type, scale_run, bits);
 }
 
 const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {

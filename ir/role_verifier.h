@@ -116,8 +116,10 @@ class RoleVerifier {
   Status CheckMma(const Op& op) const;
   Status CheckTensorOperand(const Op& op) const;
   Status CheckMmaScaled(const Op& op) const;
-  Status CheckScaleCopy(const Op& op) const;
-  Status CheckOperandTile(const Op& op, size_t operand, int tile, Axis axis, int extent, int scale_run) const;
+  Status CheckBlockCopy(const Op& op) const;
+  Status CheckMmaSparse(const Op& op) const;
+  Status CheckOperandTile(const Op& op, size_t slot, int tile, Operand operand, int scale_run) const;
+  Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
   Status CheckScaleFactors(const Op& op) const;
   Status CheckPromoted(int column, const FragmentLayout& piece) const;
@@ -130,6 +132,7 @@ class RoleVerifier {
   Status CheckHalves(BiasAxis axis, bool gated, bool halves) const;
   Status NeedsPointer(Binding base) const;
   Status CheckStep(const Op& op) const;
+  Status CheckQuantize(const Op& op) const;
   Status CheckNumbers(Function function, int number) const;
   // Whether its result is its first operand with pairs of columns combined.
   bool IsGatedOp(const Op& op) const;
@@ -146,9 +149,9 @@ class RoleVerifier {
   FragmentLayout FragmentOf(const Op& op) const;
   bool HoldsIntegers(const Op& op) const;
   Status CheckElements(const Op& op) const;
-  // Whether the program's MMAs can read elements of the type.
+  // Whether the program's MMAs can read elements of the tile.
   // Of an instruction with scale factors for `scale_run` elements along K; 0: without.
-  bool IsOperand(DataType type, int scale_run = 0) const;
+  bool IsOperand(const SharedLayout& tile, int scale_run = 0) const;
   const Channel& ChannelOfSlot(ValueId slot) const;
   Error Broken(int rule, const std::string& message) const { return BrokenRule(rule, message); }
 

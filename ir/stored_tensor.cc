@@ -5,6 +5,7 @@
 #include "ir/conv_problem.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
+#include "ir/metadata_block.h"
 
 namespace laneshift::ir {
 namespace {
@@ -89,17 +90,51 @@ std::optional<BlockScaling> BlockScalingOf(Scaling scale) {
   return std::nullopt;
 }
 
+std::optional<MmaKind> MmaKindOf(DataType a, DataType b, Scaling scale) {
+  const std::optional<BlockScaling> blocks = BlockScalingOf(scale);
+  return MmaKindOf(a, b, blocks ? blocks->run : 0);
+}
+
+int64_t TmaAlignmentOf(DataType type, std::optional<MmaKind> kind) { return kind && IsPadded(*kind, type) ? 32 : 16; }
+
+std::optional<BlockScaling> BlockScalingOf(OutputScaling scale) {
+  if (scale == OutputScaling::kMx) return BlockScalingOf(Scaling::kMx);
+  if (scale == OutputScaling::kNv) return BlockScalingOf(Scaling::kNv);
+  return std::nullopt;
+}
+
+OutputScaling OutputScalingOf(const Problem& problem) {
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  return gemm != nullptr ? gemm->d_scale : OutputScaling::kNone;
+}
+
 StoredTensor ScaleBlocks(const BlockScaling& scaling, int64_t batch, int64_t rows, int64_t k) {
   const int64_t lines = ScaleBlock::Count(ScaleBlock::Count(k, scaling.run), ScaleBlock::kFactors) * ScaleBlock::kLines;
   return StoredTensor::Matrices(scaling.type, batch * ScaleBlock::Count(rows, ScaleBlock::kRows), lines,
                                 ScaleBlock::kLineBytes, ScaleBlock::kLineBytes, lines * ScaleBlock::kLineBytes);
 }
 
+namespace {
+
+// What is not stored in a way of the kind of problem: one scale factor; none where D has no blocks; offsets and sizes
+// where there are no groups, metadata where A is dense.
+StoredTensor StoredAlike(OperandRole role) {
+  if (role == OperandRole::kBlockScaleD) return Vector(DataType::kUe8m0, 0);
+  if (IsScale(role)) return Vector(DataType::kF32, 1);
+  if (role == OperandRole::kMetadataA) return Vector(DataType::kU8, 0);
+  LS_CHECK(role == OperandRole::kGroupOffsets || role == OperandRole::kGroupSizes, "unknown role ",
+           static_cast<int>(role));
+  return Vector(DataType::kS32, 0);
+}
+
+}  // namespace
+
 StoredTensor Stored(const GemmProblem& p, OperandRole role) {
   const bool a_k = p.a_major == Major::kK, b_k = p.b_major == Major::kK;
   switch (role) {
     case OperandRole::kA:
-      return StoredTensor::Matrices(p.a, p.batch, a_k ? p.m : p.k, a_k ? p.k : p.m, p.lda, p.stride_a);
+      return StoredTensor::Matrices(p.a, p.batch, a_k ? p.m : StoredDepth(p.sparse, p.k),
+                                    a_k ? StoredDepth(p.sparse, p.k) : p.m, p.lda, p.stride_a);
     case OperandRole::kB:
       return StoredTensor::Matrices(p.b, p.batch, b_k ? p.n : p.k, b_k ? p.k : p.n, p.ldb, p.stride_b);
     case OperandRole::kC:
@@ -117,15 +152,14 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
                                     ScaleRuns(p.n) * ScaleRuns(p.k));
-    case OperandRole::kScaleD:
-    case OperandRole::kTensorScaleA:
-    case OperandRole::kTensorScaleB:
-      return Vector(DataType::kF32, 1);
-    case OperandRole::kGroupOffsets:
-    case OperandRole::kGroupSizes:
-      return Vector(DataType::kS32, 0);
+    case OperandRole::kBlockScaleD:
+      if (const auto blocks = BlockScalingOf(p.d_scale)) return ScaleBlocks(*blocks, p.batch, p.m, OutputColumns(p));
+      return StoredAlike(role);
+    case OperandRole::kMetadataA:
+      return p.sparse == Sparsity::kA ? MetadataBlocks(p.a, p.batch, p.m, p.k) : StoredAlike(role);
+    default:
+      return StoredAlike(role);
   }
-  LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
 
 // Rows of all groups are one matrix of A, C and D.
@@ -145,18 +179,13 @@ StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
       return rows(p.d, OutputColumns(p), p.ldd);
     case OperandRole::kBias:
       return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.Rows()) : OfGroups(AddendType(p.d), p.groups, p.n);
-    case OperandRole::kScaleA:
-    case OperandRole::kScaleB:
-    case OperandRole::kScaleD:
-    case OperandRole::kTensorScaleA:
-    case OperandRole::kTensorScaleB:
-      return Vector(DataType::kF32, 1);
     case OperandRole::kGroupOffsets:
       return Vector(DataType::kS32, p.groups + 1);
     case OperandRole::kGroupSizes:
       return Vector(DataType::kS32, p.groups);
+    default:
+      return StoredAlike(role);
   }
-  LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
 
 StoredTensor Stored(const ConvProblem& p, OperandRole role) {
@@ -171,17 +200,9 @@ StoredTensor Stored(const ConvProblem& p, OperandRole role) {
     }
     case OperandRole::kBias:
       return Vector(AddendType(ResultTypeOf(p)), p.k);
-    case OperandRole::kScaleA:
-    case OperandRole::kScaleB:
-    case OperandRole::kScaleD:
-    case OperandRole::kTensorScaleA:
-    case OperandRole::kTensorScaleB:
-      return Vector(DataType::kF32, 1);
-    case OperandRole::kGroupOffsets:
-    case OperandRole::kGroupSizes:
-      return Vector(DataType::kS32, 0);
+    default:
+      return StoredAlike(role);
   }
-  LS_CHECK(false, "unknown role ", static_cast<int>(role));
 }
 
 StoredTensor Stored(const Problem& problem, OperandRole role) {
@@ -260,11 +281,18 @@ bool Uses(const Problem& problem, OperandRole role) {
   if (IsScale(role)) {
     const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
     if (role == OperandRole::kTensorScaleA || role == OperandRole::kTensorScaleB) return scale == Scaling::kNv;
+    const OutputScaling d_scale = OutputScalingOf(problem);
+    if (role == OperandRole::kBlockScaleD) return d_scale != OutputScaling::kNone;
+    if (role == OperandRole::kScaleD && d_scale != OutputScaling::kNone) return d_scale == OutputScaling::kNv;
     return scale != Scaling::kNone && (role != OperandRole::kScaleD || IsFloat8(Stored(problem, OperandRole::kD).type));
   }
   if (role == OperandRole::kGroupOffsets || role == OperandRole::kGroupSizes) {
     const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
     return grouped != nullptr && (grouped->layout == GroupLayout::kMasked) == (role == OperandRole::kGroupSizes);
+  }
+  if (role == OperandRole::kMetadataA) {
+    const auto* gemm = std::get_if<GemmProblem>(&problem);
+    return gemm != nullptr && gemm->sparse == Sparsity::kA;
   }
   if (role != OperandRole::kBias) return true;
   return std::visit([](const auto& kind) { return kind.bias != decltype(kind.bias)::kNone; }, problem);
@@ -287,8 +315,7 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role) {
 
 double ScaleBytes(const Problem& problem) {
   double bytes = 0;
-  for (size_t i = 0; i < kRoles; ++i) {
-    const auto role = static_cast<OperandRole>(i);
+  for (const OperandRole role : kAllRoles) {
     if (IsScale(role) && Uses(problem, role)) bytes += static_cast<double>(Stored(problem, role).Bytes());
   }
   return bytes;
@@ -296,12 +323,13 @@ double ScaleBytes(const Problem& problem) {
 
 std::string_view NameOf(const Problem& problem, OperandRole role) {
   static constexpr std::string_view kNames[][kRoles] = {
-      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "", ""},
-      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w", "", ""},
-      {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x", "tensor_scale_y", "tensor_scale_w", "", ""},
-      {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w", "tensor_scale_y", "tensor_scale_x", "", ""},
+      {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "", "",
+       "block_scale_d", "metadata_a"},
+      {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w", "", "", ""},
+      {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x", "tensor_scale_y", "tensor_scale_w", "", "", ""},
+      {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w", "tensor_scale_y", "tensor_scale_x", "", "", ""},
       {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "group_offsets",
-       "group_sizes"}};
+       "group_sizes", ""}};
   constexpr size_t kGrouped = std::size(kNames) - 1;
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   const size_t kind = conv != nullptr                                       ? 1 + static_cast<size_t>(conv->pass)

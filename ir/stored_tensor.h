@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ir/mma.h"
 #include "laneshift/problem.h"
 
 namespace laneshift::ir {
@@ -18,6 +20,8 @@ namespace laneshift::ir {
 // The role of an operand, for all kinds of problem: x, w, z and y of a convolution are A, B, C and D of its GEMM. Those
 // of the gradient of x are y, w, z and x, those of the gradient of w are y, x, z and w.
 // kTensorScaleA, B: the f32 scale factors of whole operands besides those of blocks (Scaling::kNv).
+// kScaleD: the f32 factor of all of D. kBlockScaleD: those of its blocks, which are written (OutputScaling).
+// kMetadataA: which elements of a sparse A are stored (ir/metadata_block.h).
 enum class OperandRole : uint8_t {
   kA,
   kB,
@@ -30,10 +34,23 @@ enum class OperandRole : uint8_t {
   kTensorScaleA,
   kTensorScaleB,
   kGroupOffsets,
-  kGroupSizes
+  kGroupSizes,
+  kBlockScaleD,
+  kMetadataA,
 };
-inline constexpr size_t kRoles = 12;
-constexpr bool IsScale(OperandRole role) { return role >= OperandRole::kScaleA && role <= OperandRole::kTensorScaleB; }
+inline constexpr size_t kRoles = 14;
+// Every role, in order.
+inline constexpr std::array<OperandRole, kRoles> kAllRoles = [] {
+  std::array<OperandRole, kRoles> roles{};
+  for (size_t i = 0; i < kRoles; ++i) roles[i] = static_cast<OperandRole>(i);
+  return roles;
+}();
+static_assert(kAllRoles.back() == OperandRole::kMetadataA);
+constexpr bool IsScale(OperandRole role) {
+  return (role >= OperandRole::kScaleA && role <= OperandRole::kTensorScaleB) || role == OperandRole::kBlockScaleD;
+}
+// Whether a kernel writes it, all of it, and does not read it.
+constexpr bool IsWritten(OperandRole role) { return role == OperandRole::kD || role == OperandRole::kBlockScaleD; }
 
 // Runs of contiguous elements, in up to four outer dimensions. Distances are in elements.
 struct StoredTensor {
@@ -98,7 +115,7 @@ struct EpilogueTensor {
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
 // Whether a kernel accesses the operand: C if beta is not 0, the bias if there is one, scale factors as `scale` says,
-// offsets or sizes of groups if there are groups.
+// offsets or sizes of groups if there are groups, metadata of a sparse A.
 bool Uses(const Problem& problem, OperandRole role);
 
 // The alignment in bytes that the problem promises for the operand's base; 0: that of an element.
@@ -113,13 +130,34 @@ struct BlockScaling {
   int run;
 };
 std::optional<BlockScaling> BlockScalingOf(Scaling scale);
+// The same of D, along its columns.
+std::optional<BlockScaling> BlockScalingOf(OutputScaling scale);
+
+// That of a problem; only a GEMM has one.
+OutputScaling OutputScalingOf(const Problem& problem);
+
+// The kind of matrix instruction that multiplies such operands with such scale factors, if any.
+std::optional<MmaKind> MmaKindOf(DataType a, DataType b, Scaling scale);
+// What the TMA aligns the base, the pitches and the strides of an operand of type `type` to, in bytes: 32 if its tiles
+// are padded, otherwise 16. (CUDA driver API, cuTensorMapEncodeTiled, globalAddress and globalStrides.)
+int64_t TmaAlignmentOf(DataType type, std::optional<MmaKind> kind);
 
 // A block of the 128x4 layout of such scale factors: 32 lines of 16 bytes.
 struct ScaleBlock {
   static constexpr int kRows = 128, kFactors = 4;
   static constexpr int kLines = 32, kLineBytes = 16;
   static constexpr int kBytes = kLines * kLineBytes;
+  // Lines are contiguous, so tensor maps see rows of many: as wide as a box may be, since the TMA is slow to fetch
+  // short rows.
+  static constexpr int kMapRowBytes = 256, kMapRowLines = kMapRowBytes / kLineBytes;
+  static constexpr int kLaneRows = 32;  // rows of a column of Tensor Memory
   static constexpr int64_t Count(int64_t extent, int64_t unit) { return (extent + unit - 1) / unit; }
+  // Blocks that the rows of any tile lie in, where tiles of `rows` rows follow each other.
+  static constexpr int TileBlocks(int rows) {
+    return static_cast<int>(Count(rows + kRows - std::gcd(rows, kRows), kRows));
+  }
+  // Columns of Tensor Memory that these take.
+  static constexpr int TileColumns(int rows) { return TileBlocks(rows) * kRows / kLaneRows; }
   static constexpr bool Holds(DataType type) { return type == DataType::kUe8m0 || type == DataType::kUe4m3; }
 };
 // The blocks of `rows` rows with `k` elements each, of `batch` matrices: the lines of each 128 rows are a matrix.

@@ -47,6 +47,20 @@ TEST(StoredTensor, ElementsOfFourBitsAreTwoInAByte) {
   EXPECT_FALSE(Uses(ParseOrFail("gemm m=2 n=2 k=2 a=e2m1 scale=mx"), OperandRole::kTensorScaleA));
 }
 
+TEST(StoredTensor, FactorsOfDAreThoseOfTheNextA) {
+  const Problem gemm = ParseOrFail("gemm m=200 n=320 k=34 batch=2 d=e2m1 d_scale=nv epilogue=swiglu");
+  const Problem next = ParseOrFail("gemm m=200 n=5 k=160 batch=2 a=e2m1 scale=nv");
+  EXPECT_EQ(Stored(gemm, OperandRole::kD).Bytes(), Stored(next, OperandRole::kA).Bytes());
+  EXPECT_EQ(Stored(gemm, OperandRole::kBlockScaleD).Shape(), Stored(next, OperandRole::kScaleA).Shape());
+  EXPECT_EQ(Stored(gemm, OperandRole::kBlockScaleD).type, DataType::kUe4m3);
+  EXPECT_TRUE(Uses(gemm, OperandRole::kScaleD)) << "the f32 factor of D";
+  EXPECT_EQ(NameOf(gemm, OperandRole::kBlockScaleD), "block_scale_d");
+  const Problem mx = ParseOrFail("gemm m=2 n=2 k=2 a=e4m3 d=e4m3 scale=tensor d_scale=mx");
+  EXPECT_TRUE(Uses(mx, OperandRole::kBlockScaleD));
+  EXPECT_FALSE(Uses(mx, OperandRole::kScaleD));
+  EXPECT_FALSE(Uses(ParseOrFail("gemm m=2 n=2 k=2 a=e4m3 d=e4m3 scale=tensor"), OperandRole::kBlockScaleD));
+}
+
 TEST(StoredTensor, OfAConvolutionHasItsSpatialDimensions) {
   const Problem two =
       ParseOrFail("conv n=2 h=5 w=6 c=8 k=4 r=3 s=3 pad=1 stride=1,2 groups=2 x_pixel=9 x_row=60 bias=k");

@@ -62,6 +62,7 @@
 #include "base/text.h"
 #include "ir/program.h"
 #include "ir/role_verifier.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 #include "ir/token.h"
 
@@ -195,7 +196,8 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     if (placed) return BrokenRule(4, Cat("shared channel ", channel.name, " has rows or columns"));
     for (const TileSlot& tile : channel.tiles) {
       LS_TRY(CheckLayout(Cat("tile ", tile.name, " of ", channel.name), tile.layout));
-      if (tile.layout.swizzle == Swizzle::kNone && !ScaleBlock::Holds(tile.layout.type))
+      const bool blocks = ScaleBlock::Holds(tile.layout.type) || MetadataBlock::Holds(tile.layout);
+      if (tile.layout.swizzle == Swizzle::kNone && !blocks)
         return BrokenRule(3, Cat("tile ", tile.name, " of ", channel.name, " has no swizzle, and is multiplied"));
     }
     return Ok();

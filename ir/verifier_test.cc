@@ -35,6 +35,7 @@ constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
 constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
+constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
@@ -54,7 +55,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
        {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,   kPixels,          kGather,
         kOffset,    kShift,       kShiftLowered, kFused,         kMasked,   kPingpong,        kPingpongLowered,
         kPack,      kReductions,  kLines,        kWords,         kResident, kResidentColumns, kResidentLowered,
-        kPanels,    kSharers,     kGrouped,      kMaskedGroups}) {
+        kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -236,6 +237,10 @@ constexpr Broken kBroken[] = {
     {9, kPanels, "  param map_d_rest box=bf16[m:16 n:48] swizzle=128\n", "", "param map_d_rest is not declared"},
     {9, kPanels, "param map_d_rest box=bf16[m:16 n:48]", "param map_d_rest box=bf16[m:16 n:64]", "the box of map_d_rest is not a column of buffer out0"},
     {9, kPanels, "param map_d box=bf16[m:16 n:64]", "param map_d box=bf16[m:16 n:48]", "the box of map_d is not a column of buffer out0"},
+    {8, kQuantized, "scaling=nv type=e2m1", "scaling=nv type=e4m3", "nv is no scaling of e4m3"},
+    {8, kQuantized, "scaling=nv type=e2m1", "scaling=none type=e2m1", "none is no scaling of e2m1"},
+    {7, kQuantized, "scaling=nv type=e2m1", "scaling=mx type=e2m1", "mx has no f32 factor of D"},
+    {9, kQuantized, "param base_block_scale_d", "param base_scale_b", "base_block_scale_d"},
     {4, kSharers, "sharers=4", "sharers=3", "buffer out is shared by 3 of 8 warps each"},
     {12, kSharers, "sharers=4", "sharers=2", "a fragment of 16 x 64 does not fill a copy of buffer out"},
     {4, kResident, "channel a shared stages=4", "channel a shared stages=4 private", "channel a is a private ring, but not in Tensor Memory or filled by other roles"},

@@ -24,7 +24,7 @@ Result<GuardedBuffer> CloneBuffer(device::Context context, const device::Stream&
 // Every buffer by role, each made by `make(role)`.
 template <size_t... kIndices, typename Make>
 Result<std::array<GuardedBuffer, ir::kRoles>> MakeAll(std::index_sequence<kIndices...>, const Make& make) {
-  std::array<Result<GuardedBuffer>, ir::kRoles> made = {make(static_cast<OperandRole>(kIndices))...};
+  std::array<Result<GuardedBuffer>, ir::kRoles> made = {make(ir::kAllRoles[kIndices])...};
   for (const Result<GuardedBuffer>& buffer : made) {
     if (!buffer) return buffer.error();
   }
@@ -69,19 +69,10 @@ Result<DeviceOperands> DeviceOperands::Clone(device::Context context, const devi
 }
 
 Arguments DeviceOperands::arguments() const {
-  const auto pointer = [&](OperandRole role) { return reinterpret_cast<void*>(Of(role).pointer()); };
-  GemmArguments roles{.a = pointer(OperandRole::kA),
-                      .b = pointer(OperandRole::kB),
-                      .c = pointer(OperandRole::kC),
-                      .d = pointer(OperandRole::kD),
-                      .bias = pointer(OperandRole::kBias),
-                      .scale_a = pointer(OperandRole::kScaleA),
-                      .scale_b = pointer(OperandRole::kScaleB),
-                      .scale_d = pointer(OperandRole::kScaleD),
-                      .tensor_scale_a = pointer(OperandRole::kTensorScaleA),
-                      .tensor_scale_b = pointer(OperandRole::kTensorScaleB)};
-  roles.group_offsets = static_cast<const int32_t*>(pointer(OperandRole::kGroupOffsets));
-  roles.group_sizes = static_cast<const int32_t*>(pointer(OperandRole::kGroupSizes));
+  GemmArguments roles;
+  for (const OperandRole role : ir::kAllRoles) {
+    runtime::SetAddress(roles, role, reinterpret_cast<void*>(Of(role).pointer()));
+  }
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     roles.epilogue[i] = reinterpret_cast<void*>(epilogue_[i].pointer());
   }
@@ -101,13 +92,16 @@ Status DeviceOperands::PoisonOutput(const device::Stream& stream) const {
     if (tensors[i].written) LS_TRY(epilogue_[i].FillBytes(stream, 0xff));
     if (tensors[i].reduction) LS_TRY(epilogue_[i].FillBytes(stream, 0));
   }
-  return Of(OperandRole::kD).FillBytes(stream, 0xff);
+  for (const OperandRole role : ir::kAllRoles) {
+    if (ir::IsWritten(role)) LS_TRY(Of(role).FillBytes(stream, 0xff));
+  }
+  return Ok();
 }
 
 Result<std::optional<std::string>> DeviceOperands::Damage(const device::Stream& stream) const {
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    LS_ASSIGN(std::optional<std::string> damage, buffers_[i].Damage(stream));
-    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, static_cast<OperandRole>(i))));
+  for (const OperandRole role : ir::kAllRoles) {
+    LS_ASSIGN(std::optional<std::string> damage, Of(role).Damage(stream));
+    if (damage) return std::optional(base::Cat(*damage, " of ", ir::NameOf(problem_, role)));
   }
   for (size_t i = 0; i < epilogue_.size(); ++i) {
     LS_ASSIGN(std::optional<std::string> damage, epilogue_[i].Damage(stream));
@@ -116,9 +110,15 @@ Result<std::optional<std::string>> DeviceOperands::Damage(const device::Stream& 
   return std::optional<std::string>();
 }
 
-Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const {
-  LS_TRY(Of(OperandRole::kD).CopyToHost(stream, d.bytes.data()));
-  for (size_t i = 0; i < epilogue.size(); ++i) LS_TRY(epilogue_[i].CopyToHost(stream, epilogue[i].bytes.data()));
+Status DeviceOperands::Download(const device::Stream& stream, HostTensor& d, HostOperands& operands) const {
+  for (const OperandRole role : ir::kAllRoles) {
+    if (!ir::IsWritten(role)) continue;
+    HostTensor* const tensor = operands.Of(role);
+    LS_TRY(Of(role).CopyToHost(stream, (tensor == nullptr ? d : *tensor).bytes.data()));
+  }
+  for (size_t i = 0; i < operands.epilogue.size(); ++i) {
+    LS_TRY(epilogue_[i].CopyToHost(stream, operands.epilogue[i].bytes.data()));
+  }
   return stream.Synchronize();
 }
 

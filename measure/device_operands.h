@@ -25,10 +25,11 @@ class DeviceOperands {
 
   Arguments arguments() const;
   size_t bytes() const;
-  // Every byte of D, and of what the epilogue writes, is 0xff again; its reductions are 0.
+  // Every byte of D, of its scale factors and of what the epilogue writes is 0xff again; reductions are 0.
   Status PoisonOutput(const device::Stream& stream) const;
-  // D as it is now, and what the epilogue wrote; waits for the stream.
-  Status Download(const device::Stream& stream, HostTensor& d, std::vector<HostTensor>& epilogue) const;
+  // D as it is now, and into `operands` what else a kernel writes: the operands of the epilogue and scale factors of D.
+  // Waits for the stream.
+  Status Download(const device::Stream& stream, HostTensor& d, HostOperands& operands) const;
   // Writes outside the operands: "8 bytes after the end of d"; waits for the stream.
   Result<std::optional<std::string>> Damage(const device::Stream& stream) const;
 

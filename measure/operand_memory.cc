@@ -32,8 +32,7 @@ Status CheckHostMemory(const Problem& problem, HostCopies copies) {
     largest_bytes = bytes;
     largest = name;
   };
-  for (size_t i = 0; i < ir::kRoles; ++i) {
-    const auto role = static_cast<ir::OperandRole>(i);
+  for (const ir::OperandRole role : ir::kAllRoles) {
     if (ir::Uses(problem, role)) count(ir::NameOf(problem, role), ir::Stored(problem, role).Bytes());
   }
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) count(operand.name, operand.tensor.Bytes());

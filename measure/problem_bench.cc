@@ -69,7 +69,7 @@ Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem,
   HostTensor d{output, {}};
   if (!reference_ || output.Padded()) {
     d = HostTensor::Poisoned(output);
-    LS_TRY(operands.Download(stream_, d, host.epilogue));
+    LS_TRY(operands.Download(stream_, d, host));
     if (auto overwritten = FindOverwrittenPadding(d)) return overwritten;
     for (const HostTensor& operand : host.epilogue) {
       if (auto overwritten = FindOverwrittenPadding(operand)) return overwritten;

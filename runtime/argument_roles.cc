@@ -1,12 +1,14 @@
 #include "runtime/argument_roles.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <type_traits>
+#include <variant>
 
 #include "base/text.h"
 #include "device/memory_range.h"
@@ -18,59 +20,86 @@ namespace {
 
 using base::Cat;
 
-// The operands of roles, in their order, followed by those of the epilogue.
-constexpr const void* GemmArguments::*kOfRoles[] = {&GemmArguments::a,
-                                                    &GemmArguments::b,
-                                                    &GemmArguments::c,
-                                                    nullptr,
-                                                    &GemmArguments::bias,
-                                                    &GemmArguments::scale_a,
-                                                    &GemmArguments::scale_b,
-                                                    &GemmArguments::scale_d,
-                                                    &GemmArguments::tensor_scale_a,
-                                                    &GemmArguments::tensor_scale_b};
-constexpr auto kOffsets = static_cast<size_t>(ir::OperandRole::kGroupOffsets);
-constexpr auto kSizes = static_cast<size_t>(ir::OperandRole::kGroupSizes);
-static_assert(std::size(kOfRoles) == kOffsets && kOffsets + 1 == kSizes && kSizes + 1 == ir::kRoles);
+using ir::OperandRole;
+
+// The member of a kind of arguments that holds the address of an operand.
+template <typename Kind>
+using Member = std::variant<std::monostate, const void * Kind::*, void * Kind::*, const int32_t * Kind::*>;
+
+// By role. A role that the kind lacks has no member.
+template <typename Kind>
+constexpr std::array<Member<Kind>, ir::kRoles> kMembers;
+template <>
+constexpr std::array<Member<GemmArguments>, ir::kRoles> kMembers<GemmArguments> = {
+    &GemmArguments::a,
+    &GemmArguments::b,
+    &GemmArguments::c,
+    &GemmArguments::d,
+    &GemmArguments::bias,
+    &GemmArguments::scale_a,
+    &GemmArguments::scale_b,
+    &GemmArguments::scale_d,
+    &GemmArguments::tensor_scale_a,
+    &GemmArguments::tensor_scale_b,
+    &GemmArguments::group_offsets,
+    &GemmArguments::group_sizes,
+    &GemmArguments::block_scale_d,
+    &GemmArguments::metadata_a,
+};
+template <>
+constexpr std::array<Member<ConvArguments>, ir::kRoles> kMembers<ConvArguments> = {
+    &ConvArguments::x,    &ConvArguments::w,       &ConvArguments::z,       &ConvArguments::y,
+    &ConvArguments::bias, &ConvArguments::scale_x, &ConvArguments::scale_w, &ConvArguments::scale_y,
+};
+template <>
+constexpr std::array<Member<ConvDgradArguments>, ir::kRoles> kMembers<ConvDgradArguments> = {
+    &ConvDgradArguments::y, &ConvDgradArguments::w,       &ConvDgradArguments::z,       &ConvDgradArguments::x,
+    std::monostate{},       &ConvDgradArguments::scale_y, &ConvDgradArguments::scale_w, &ConvDgradArguments::scale_x,
+};
+template <>
+constexpr std::array<Member<ConvWgradArguments>, ir::kRoles> kMembers<ConvWgradArguments> = {
+    &ConvWgradArguments::y, &ConvWgradArguments::x,       &ConvWgradArguments::z,       &ConvWgradArguments::w,
+    std::monostate{},       &ConvWgradArguments::scale_y, &ConvWgradArguments::scale_x, &ConvWgradArguments::scale_w,
+};
+
+template <typename Kind>
+const void* Get(const Kind& arguments, OperandRole role) {
+  return std::visit(
+      [&](auto member) -> const void* {
+        if constexpr (std::is_same_v<decltype(member), std::monostate>) {
+          return nullptr;
+        } else {
+          return arguments.*member;
+        }
+      },
+      kMembers<Kind>[static_cast<size_t>(role)]);
+}
+
+template <typename Kind>
+void Set(Kind& arguments, OperandRole role, void* address) {
+  std::visit(
+      [&](auto member) {
+        if constexpr (!std::is_same_v<decltype(member), std::monostate>) {
+          using Pointer = std::remove_reference_t<decltype(arguments.*member)>;
+          arguments.*member = static_cast<Pointer>(address);
+        }
+      },
+      kMembers<Kind>[static_cast<size_t>(role)]);
+}
+
+template <typename To, typename From>
+To Converted(const From& from) {
+  To to;
+  // Arguments hold what is written as an address that is not const already.
+  for (const OperandRole role : ir::kAllRoles) Set(to, role, const_cast<void*>(Get(from, role)));
+  if constexpr (requires { to.epilogue = from.epilogue; }) to.epilogue = from.epilogue;
+  return to;
+}
 
 // The alternative of Arguments that fits.
 size_t KindOf(const Problem& problem) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   return conv == nullptr ? 0 : 1 + static_cast<size_t>(conv->pass);
-}
-
-GemmArguments InRoles(const GemmArguments& gemm) { return gemm; }
-GemmArguments InRoles(const ConvArguments& conv) {
-  return {.a = conv.x,
-          .b = conv.w,
-          .c = conv.z,
-          .d = conv.y,
-          .bias = conv.bias,
-          .scale_a = conv.scale_x,
-          .scale_b = conv.scale_w,
-          .scale_d = conv.scale_y,
-          .epilogue = conv.epilogue};
-}
-GemmArguments InRoles(const ConvDgradArguments& conv) {
-  return {.a = conv.y,
-          .b = conv.w,
-          .c = conv.z,
-          .d = conv.x,
-          .bias = nullptr,
-          .scale_a = conv.scale_y,
-          .scale_b = conv.scale_w,
-          .scale_d = conv.scale_x,
-          .epilogue = conv.epilogue};
-}
-GemmArguments InRoles(const ConvWgradArguments& conv) {
-  return {.a = conv.y,
-          .b = conv.x,
-          .c = conv.z,
-          .d = conv.w,
-          .bias = nullptr,
-          .scale_a = conv.scale_y,
-          .scale_b = conv.scale_x,
-          .scale_d = conv.scale_w};
 }
 
 }  // namespace
@@ -85,7 +114,7 @@ Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments
                      base::Cat("the problem is a ", ProblemKind(problem), ", but the arguments are ",
                                kNames[arguments.index()], "; pass ", kNames[wanted]));
   }
-  return std::visit([](const auto& kind) { return InRoles(kind); }, arguments);
+  return std::visit([](const auto& kind) { return Converted<GemmArguments>(kind); }, arguments);
 }
 
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
@@ -93,46 +122,28 @@ Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles) {
   if (conv == nullptr) return roles;
   switch (conv->pass) {
     case ConvPass::kForward:
-      return ConvArguments{.x = roles.a,
-                           .w = roles.b,
-                           .z = roles.c,
-                           .y = roles.d,
-                           .bias = roles.bias,
-                           .scale_x = roles.scale_a,
-                           .scale_w = roles.scale_b,
-                           .scale_y = roles.scale_d,
-                           .epilogue = roles.epilogue};
+      return Converted<ConvArguments>(roles);
     case ConvPass::kDgrad:
-      return ConvDgradArguments{.y = roles.a,
-                                .w = roles.b,
-                                .z = roles.c,
-                                .x = roles.d,
-                                .scale_y = roles.scale_a,
-                                .scale_w = roles.scale_b,
-                                .scale_x = roles.scale_d,
-                                .epilogue = roles.epilogue};
+      return Converted<ConvDgradArguments>(roles);
     case ConvPass::kWgrad:
-      return ConvWgradArguments{.y = roles.a,
-                                .x = roles.b,
-                                .z = roles.c,
-                                .w = roles.d,
-                                .scale_y = roles.scale_a,
-                                .scale_x = roles.scale_b,
-                                .scale_w = roles.scale_d};
+      return Converted<ConvWgradArguments>(roles);
   }
   __builtin_unreachable();
 }
 
+const void* AddressOf(const GemmArguments& roles, ir::OperandRole role) { return Get(roles, role); }
+void SetAddress(GemmArguments& roles, ir::OperandRole role, void* address) { Set(roles, role, address); }
+
 PointerRules::PointerRules(const Problem& problem) {
   constexpr int64_t kMatrixAlignment = 16;
-  for (size_t i = 0; i < ir::kRoles; ++i) {
-    const auto role = static_cast<ir::OperandRole>(i);
+  for (const OperandRole role : ir::kAllRoles) {
     if (!ir::Uses(problem, role)) continue;
     const ir::StoredTensor tensor = ir::Stored(problem, role);
     const int64_t promised = ir::AlignmentOf(problem, role);
-    const bool blocks = ir::ScaleBlock::Holds(tensor.type);  // of scale factors, which tensor maps address
+    // Of scale factors or metadata, which tensor maps address.
+    const bool blocks = ir::ScaleBlock::Holds(tensor.type) || role == OperandRole::kMetadataA;
     rules_.push_back({.name = std::string(ir::NameOf(problem, role)),
-                      .index = i,
+                      .index = static_cast<size_t>(role),
                       .align = promised != 0 ? promised
                                : blocks      ? kMatrixAlignment
                                              : ir::BytesOf(tensor.type, 1),
@@ -152,10 +163,7 @@ PointerRules::PointerRules(const Problem& problem) {
 }
 
 const void* PointerRules::AddressAt(const GemmArguments& roles, size_t index) {
-  if (index >= ir::kRoles) return roles.epilogue[index - ir::kRoles];
-  if (index == kOffsets) return roles.group_offsets;
-  if (index == kSizes) return roles.group_sizes;
-  return index == static_cast<size_t>(ir::OperandRole::kD) ? roles.d : roles.*kOfRoles[index];
+  return index < ir::kRoles ? AddressOf(roles, ir::kAllRoles[index]) : roles.epilogue[index - ir::kRoles];
 }
 
 std::string PointerRules::PrintRemedy(const Rule& rule, uintptr_t own) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "ir/stored_tensor.h"
 #include "laneshift/engine.h"
 
 namespace laneshift::runtime {
@@ -19,6 +20,10 @@ Result<GemmArguments> RolesOf(const Problem& problem, const Arguments& arguments
 
 // The inverse.
 Arguments ArgumentsOf(const Problem& problem, const GemmArguments& roles);
+
+// The address of an operand, apart from those of the epilogue.
+const void* AddressOf(const GemmArguments& roles, ir::OperandRole role);
+void SetAddress(GemmArguments& roles, ir::OperandRole role, void* address);
 
 // The requirements on the pointers of a problem's operands, computed once, so that checking allocates nothing.
 class PointerRules {

@@ -11,9 +11,12 @@
 #include "base/host_memory.h"
 #include "base/text.h"
 #include "ir/function_call.h"
+#include "ir/problem_keys.h"
 #include "laneshift/c.h"
 #include "laneshift/device_memory.h"
 #include "laneshift/engine.h"
+#include "laneshift/quantize.h"
+#include "laneshift/sparsity.h"
 #include "runtime/argument_roles.h"
 
 struct laneshift_engine {
@@ -87,6 +90,16 @@ laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
 
 Error Invalid(std::string message) { return laneshift::MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
 
+// A problem with a sparse A, and the bytes of what it has in memory.
+struct SparseSizes : laneshift::SparseBytes {
+  laneshift::Problem problem;
+};
+laneshift::Result<SparseSizes> SizesOf(const char* text) {
+  LS_ASSIGN(const laneshift::Problem problem, laneshift::ParseProblem(text));
+  LS_ASSIGN(const laneshift::SparseBytes bytes, laneshift::SparseBytesOf(problem));
+  return SparseSizes{bytes, problem};
+}
+
 // Converts the caller's version of a struct to this version's: members that it lacks are null, and later members must
 // be zero. `first` bytes: of the first version.
 template <typename Struct>
@@ -114,6 +127,21 @@ laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
 
 Error Missing(std::string_view what) {
   return laneshift::MakeError(ErrorCode::kInvalidArgument, std::string(what) + " is null");
+}
+
+// A quantised tensor as C describes it.
+struct Described {
+  laneshift::QuantizedTensor tensor{};
+  float scale = 1;
+};
+laneshift::Result<Described> DescribedBy(const laneshift_quantized* given) {
+  if (given == nullptr) return Missing("tensor");
+  LS_ASSIGN(const laneshift_quantized known, KnownVersion(*given, sizeof(laneshift_quantized), "quantized"));
+  Described described{.tensor = {.batch = known.batch, .rows = known.rows, .columns = known.columns},
+                      .scale = known.scale};
+  LS_ASSIGN(described.tensor.type, laneshift::ir::ParseTypeValue("type", TextOf(known.type)));
+  LS_ASSIGN(described.tensor.scaling, laneshift::ir::ParseOutputScalingValue("scaling", TextOf(known.scaling)));
+  return described;
 }
 
 }  // namespace
@@ -289,7 +317,9 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                       .epilogue_count = count,
                                       .workspace = workspace,
                                       .group_offsets = nullptr,
-                                      .group_sizes = nullptr};
+                                      .group_sizes = nullptr,
+                                      .block_scale_d = nullptr,
+                                      .metadata_a = nullptr};
   return laneshift_plan_execute_arguments(plan, stream, &arguments, error, error_bytes);
 }
 
@@ -299,7 +329,8 @@ laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CU
   return Guarded(error, error_bytes, [&]() -> Status {
     if (plan == nullptr) return Missing("plan");
     if (arguments == nullptr) return Missing("arguments");
-    LS_ASSIGN(const laneshift_arguments known, KnownVersion(*arguments, sizeof(laneshift_arguments), "arguments"));
+    LS_ASSIGN(const laneshift_arguments known,
+              KnownVersion(*arguments, offsetof(laneshift_arguments, block_scale_d), "arguments"));
     if (known.epilogue_count > 0 && known.epilogue == nullptr) return Missing("epilogue");
     laneshift::EpilogueArguments operands{};
     if (known.epilogue_count > operands.size()) {
@@ -320,8 +351,54 @@ laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CU
                                          .tensor_scale_b = known.tensor_scale_b,
                                          .epilogue = operands,
                                          .group_offsets = static_cast<const int32_t*>(known.group_offsets),
-                                         .group_sizes = static_cast<const int32_t*>(known.group_sizes)};
+                                         .group_sizes = static_cast<const int32_t*>(known.group_sizes),
+                                         .block_scale_d = known.block_scale_d,
+                                         .metadata_a = known.metadata_a};
     return plan->plan.Execute(stream, laneshift::runtime::ArgumentsOf(plan->problem, roles), known.workspace);
+  });
+}
+
+laneshift_status laneshift_sparse_bytes(const char* problem, size_t* elements_bytes, size_t* metadata_bytes,
+                                        size_t* dense_bytes, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (problem == nullptr) return Missing("problem");
+    LS_ASSIGN(const SparseSizes sizes, SizesOf(problem));
+    if (elements_bytes != nullptr) *elements_bytes = sizes.elements;
+    if (metadata_bytes != nullptr) *metadata_bytes = sizes.metadata;
+    if (dense_bytes != nullptr) *dense_bytes = sizes.dense;
+    return laneshift::Ok();
+  });
+}
+
+laneshift_status laneshift_sparse_compress(const char* problem, const void* dense, void* elements, void* metadata,
+                                           char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (problem == nullptr) return Missing("problem");
+    if (dense == nullptr) return Missing("dense");
+    if (elements == nullptr) return Missing("elements");
+    if (metadata == nullptr) return Missing("metadata");
+    LS_ASSIGN(const SparseSizes sizes, SizesOf(problem));
+    LS_ASSIGN(const laneshift::SparseOperand sparse,
+              laneshift::CompressSparse(sizes.problem, {static_cast<const std::byte*>(dense), sizes.dense}));
+    std::copy(sparse.elements.begin(), sparse.elements.end(), static_cast<std::byte*>(elements));
+    std::copy(sparse.metadata.begin(), sparse.metadata.end(), static_cast<std::byte*>(metadata));
+    return laneshift::Ok();
+  });
+}
+
+laneshift_status laneshift_sparse_expand(const char* problem, const void* elements, const void* metadata, void* dense,
+                                         char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (problem == nullptr) return Missing("problem");
+    if (elements == nullptr) return Missing("elements");
+    if (metadata == nullptr) return Missing("metadata");
+    if (dense == nullptr) return Missing("dense");
+    LS_ASSIGN(const SparseSizes sizes, SizesOf(problem));
+    LS_ASSIGN(const std::vector<std::byte> expanded,
+              laneshift::ExpandSparse(sizes.problem, {static_cast<const std::byte*>(elements), sizes.elements},
+                                      {static_cast<const std::byte*>(metadata), sizes.metadata}));
+    std::copy(expanded.begin(), expanded.end(), static_cast<std::byte*>(dense));
+    return laneshift::Ok();
   });
 }
 
@@ -358,5 +435,35 @@ laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t of
 }
 
 void laneshift_memory_free(laneshift_memory* memory) { delete memory; }
+
+laneshift_status laneshift_quantized_bytes(const laneshift_quantized* tensor, size_t* elements, size_t* factors,
+                                           char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (elements == nullptr || factors == nullptr) return Missing("elements or factors");
+    LS_ASSIGN(const Described described, DescribedBy(tensor));
+    LS_ASSIGN(const laneshift::QuantizedBytes bytes, laneshift::BytesOf(described.tensor));
+    *elements = bytes.elements;
+    *factors = bytes.factors;
+    return laneshift::Ok();
+  });
+}
+
+laneshift_status laneshift_quantize(const laneshift_quantized* tensor, const char* from_type, const void* from,
+                                    void* elements, void* factors, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    LS_ASSIGN(const Described described, DescribedBy(tensor));
+    LS_ASSIGN(const laneshift::DataType type, laneshift::ir::ParseTypeValue("from_type", TextOf(from_type)));
+    return laneshift::Quantize(described.tensor, type, from, described.scale, elements, factors);
+  });
+}
+
+laneshift_status laneshift_dequantize(const laneshift_quantized* tensor, const void* elements, const void* factors,
+                                      const char* to_type, void* to, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    LS_ASSIGN(const Described described, DescribedBy(tensor));
+    LS_ASSIGN(const laneshift::DataType type, laneshift::ir::ParseTypeValue("to_type", TextOf(to_type)));
+    return laneshift::Dequantize(described.tensor, elements, factors, described.scale, type, to);
+  });
+}
 
 }  // extern "C"

@@ -112,6 +112,32 @@ TEST_F(CApiTest, OptionsOfOtherVersionsAreUnderstood) {
   }
 }
 
+TEST_F(CApiTest, Quantises) {
+  laneshift_quantized tensor = {sizeof(laneshift_quantized), 1, 2, 32, "e4m3", "mx", 1};
+  size_t elements = 0, factors = 0;
+  ASSERT_EQ(laneshift_quantized_bytes(&tensor, &elements, &factors, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(elements, 64u);
+  EXPECT_EQ(factors, 512u);
+  float numbers[64] = {}, back[64] = {};
+  numbers[0] = 448;
+  numbers[40] = -7;
+  unsigned char codes[64], scales[512];
+  ASSERT_EQ(laneshift_quantize(&tensor, "f32", numbers, codes, scales, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(codes[0], 0x7e);
+  EXPECT_EQ(codes[40], 0xfe);
+  EXPECT_EQ(scales[0], 127);
+  EXPECT_EQ(scales[16], 127 - 6);
+  ASSERT_EQ(laneshift_dequantize(&tensor, codes, scales, "f32", back, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(std::memcmp(numbers, back, sizeof back), 0);
+  tensor.scaling = "tensor";
+  EXPECT_EQ(laneshift_quantize(&tensor, "f32", numbers, codes, scales, error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error).find("is not a scaling of D"), std::string::npos) << error;
+  tensor.struct_bytes = 8;
+  EXPECT_EQ(laneshift_quantize(&tensor, "f32", numbers, codes, scales, error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+}
+
 TEST_F(CApiTest, PathsMayBeAnyBytes) {
   laneshift_engine* other = nullptr;
   EXPECT_EQ(laneshift_engine_open("emulator", "sm_90a", "/nonexistent\xff/store", &other, error, sizeof error),
@@ -135,6 +161,35 @@ TEST_F(CApiTest, TheReportIsTaken) {
   EXPECT_EQ(faults, 0u);
   EXPECT_EQ(hazards, 0u);
   EXPECT_STREQ(report, "");
+}
+
+TEST(CSparsity, AMatrixIsCompressedAndExpanded) {
+  const char* problem = "gemm m=2 n=8 k=8 a=s8 sparse=a";
+  char error[256] = "";
+  size_t elements_bytes = 0, metadata_bytes = 0, dense_bytes = 0;
+  ASSERT_EQ(laneshift_sparse_bytes(problem, &elements_bytes, &metadata_bytes, &dense_bytes, error, sizeof error),
+            LANESHIFT_OK)
+      << error;
+  EXPECT_EQ(elements_bytes, 8u);
+  EXPECT_EQ(metadata_bytes, 2048u);
+  EXPECT_EQ(dense_bytes, 16u);
+  signed char dense[16] = {0, 1, 0, 2, 3, 0, 0, 4, 0, 0, 5, 0, 0, 0, 0, 6}, expanded[16] = {}, elements[8] = {};
+  std::string metadata(metadata_bytes, '\0');
+  ASSERT_EQ(laneshift_sparse_compress(problem, dense, elements, metadata.data(), error, sizeof error), LANESHIFT_OK)
+      << error;
+  EXPECT_EQ(elements[0], 1);
+  EXPECT_EQ(elements[1], 2);
+  EXPECT_EQ(static_cast<unsigned char>(metadata[0]), 0xcdu) << "elements 1 and 3, then 0 and 3";
+  ASSERT_EQ(laneshift_sparse_expand(problem, elements, metadata.data(), expanded, error, sizeof error), LANESHIFT_OK);
+  EXPECT_EQ(std::memcmp(dense, expanded, sizeof dense), 0);
+  dense[0] = 7;
+  EXPECT_EQ(laneshift_sparse_compress(problem, dense, elements, metadata.data(), error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error, "row 0, group 0 (k=0 to 3) has 3"), nullptr) << error;
+  EXPECT_EQ(laneshift_sparse_bytes("gemm m=2 n=8 k=8", nullptr, nullptr, nullptr, error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_EQ(laneshift_sparse_compress(problem, nullptr, elements, metadata.data(), error, sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -30,7 +30,6 @@ namespace {
 using base::Cat;
 
 // No kernel uses more than this.
-constexpr int64_t kMaxUsefulAlignment = 16;
 
 runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated) {
   using Choice = runtime::AssemblerChoice;
@@ -276,10 +275,11 @@ Result<runtime::FoundPlan> FindOrMakePlan(const std::shared_ptr<runtime::EngineC
   return runtime::FoundPlan{shared, std::move(slot), std::move(own), version};
 }
 
-int64_t UsefulAlignment(const void* pointer, DataType type) {
+// `most`: more is of no use.
+int64_t UsefulAlignment(const void* pointer, DataType type, int64_t most = 16) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (address == 0) return kMaxUsefulAlignment;
-  const int64_t own = std::min<int64_t>(kMaxUsefulAlignment, int64_t{1} << std::min(62, std::countr_zero(address)));
+  if (address == 0) return most;
+  const int64_t own = std::min<int64_t>(most, int64_t{1} << std::min(62, std::countr_zero(address)));
   return std::max(own, ir::BytesOf(type, 1));
 }
 
@@ -290,8 +290,9 @@ EngineOptions WithStore(EngineOptions options) {
 
 template <typename Product>
 Problem WithAlignmentsOf(Product problem, const GemmArguments& given) {
-  problem.align_a = UsefulAlignment(given.a, problem.a);
-  problem.align_b = UsefulAlignment(given.b, problem.b);
+  const auto kind = ir::MmaKindOf(problem.a, problem.b, problem.scale);
+  problem.align_a = UsefulAlignment(given.a, problem.a, ir::TmaAlignmentOf(problem.a, kind));
+  problem.align_b = UsefulAlignment(given.b, problem.b, ir::TmaAlignmentOf(problem.b, kind));
   problem.align_c = UsefulAlignment(given.c, problem.c);
   problem.align_d = UsefulAlignment(given.d, problem.d);
   return problem;

@@ -37,35 +37,14 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
   LS_ASSIGN(const GemmArguments from, runtime::RolesOf(complete, host));
   LS_ASSIGN(const Plan plan, engine.MakePlan(complete, constraint));
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(engine.parts().device.context()));
-  LS_ASSIGN(const device::DeviceBuffer a, Upload(stream, complete, ir::OperandRole::kA, from.a));
-  LS_ASSIGN(const device::DeviceBuffer b, Upload(stream, complete, ir::OperandRole::kB, from.b));
-  LS_ASSIGN(const device::DeviceBuffer c, Upload(stream, complete, ir::OperandRole::kC, from.c));
-  LS_ASSIGN(const device::DeviceBuffer d, Upload(stream, complete, ir::OperandRole::kD, from.d));
-  LS_ASSIGN(const device::DeviceBuffer bias, Upload(stream, complete, ir::OperandRole::kBias, from.bias));
-  LS_ASSIGN(const device::DeviceBuffer scale_a, Upload(stream, complete, ir::OperandRole::kScaleA, from.scale_a));
-  LS_ASSIGN(const device::DeviceBuffer scale_b, Upload(stream, complete, ir::OperandRole::kScaleB, from.scale_b));
-  LS_ASSIGN(const device::DeviceBuffer scale_d, Upload(stream, complete, ir::OperandRole::kScaleD, from.scale_d));
-  LS_ASSIGN(const device::DeviceBuffer tensor_scale_a,
-            Upload(stream, complete, ir::OperandRole::kTensorScaleA, from.tensor_scale_a));
-  LS_ASSIGN(const device::DeviceBuffer tensor_scale_b,
-            Upload(stream, complete, ir::OperandRole::kTensorScaleB, from.tensor_scale_b));
-  LS_ASSIGN(const device::DeviceBuffer group_offsets,
-            Upload(stream, complete, ir::OperandRole::kGroupOffsets, from.group_offsets));
-  LS_ASSIGN(const device::DeviceBuffer group_sizes,
-            Upload(stream, complete, ir::OperandRole::kGroupSizes, from.group_sizes));
   const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
-  GemmArguments roles = {.a = pointer(a),
-                         .b = pointer(b),
-                         .c = pointer(c),
-                         .d = pointer(d),
-                         .bias = pointer(bias),
-                         .scale_a = pointer(scale_a),
-                         .scale_b = pointer(scale_b),
-                         .scale_d = pointer(scale_d),
-                         .tensor_scale_a = pointer(tensor_scale_a),
-                         .tensor_scale_b = pointer(tensor_scale_b)};
-  roles.group_offsets = static_cast<const int32_t*>(pointer(group_offsets));
-  roles.group_sizes = static_cast<const int32_t*>(pointer(group_sizes));
+  GemmArguments roles;
+  std::vector<device::DeviceBuffer> buffers;  // by role
+  for (const ir::OperandRole role : ir::kAllRoles) {
+    LS_ASSIGN(device::DeviceBuffer buffer, Upload(stream, complete, role, runtime::AddressOf(from, role)));
+    buffers.push_back(std::move(buffer));
+    runtime::SetAddress(roles, role, pointer(buffers.back()));
+  }
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(complete);
   std::vector<device::DeviceBuffer> epilogue;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -78,7 +57,12 @@ Status UploadAndRun(const Engine& engine, const Problem& problem, const Argument
             device::DeviceBuffer::Allocate(stream.context(), plan.workspace_bytes()));
   if (workspace.size() > 0) LS_TRY(workspace.FillBytes(stream, 0));
   LS_TRY(plan.Execute(stream.handle(), runtime::ArgumentsOf(complete, roles), pointer(workspace)));
-  LS_TRY(d.CopyToHost(stream, from.d, d.size()));
+  for (const ir::OperandRole role : ir::kAllRoles) {
+    const device::DeviceBuffer& buffer = buffers[static_cast<size_t>(role)];
+    // What is written is not const in the arguments.
+    void* const to = const_cast<void*>(runtime::AddressOf(from, role));
+    if (ir::IsWritten(role) && buffer.size() > 0) LS_TRY(buffer.CopyToHost(stream, to, buffer.size()));
+  }
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].written || tensors[i].reduction)
       LS_TRY(epilogue[i].CopyToHost(stream, from.epilogue[i], epilogue[i].size()));

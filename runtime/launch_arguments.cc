@@ -10,6 +10,8 @@
 #include "compiler/plan/reductions.h"
 #include "device/tensor_map.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
+#include "runtime/argument_roles.h"
 
 namespace laneshift::runtime {
 namespace {
@@ -17,7 +19,8 @@ namespace {
 using base::Cat;
 using ir::Binding;
 
-device::CuTensorMapDataType MapType(DataType type) {
+device::CuTensorMapDataType MapType(DataType type, bool padded) {
+  if (padded && type == DataType::kE2m1) return device::kCuTensorMap16U4Align16;
   constexpr device::CuTensorMapDataType kTypes[] = {
 #define DATA_TYPE(Name, text, bits, numbers, format, result, tensor_map, ...) tensor_map,
 #include "ir/element_types.def"
@@ -39,14 +42,17 @@ device::CuTensorMapSwizzle MapSwizzle(ir::Swizzle swizzle) {
   LS_CHECK(false, "unknown swizzle ", static_cast<int>(swizzle));
 }
 
-const void* AddressOf(ir::Operand operand, const GemmArguments& arguments) {
-  const void* const addresses[] = {arguments.a, arguments.b, arguments.c, arguments.d};
-  return addresses[static_cast<int>(operand)];
-}
-
-const void* AddressOf(const compiler::MappedTensor& tensor, const GemmArguments& arguments) {
-  if (!tensor.scales) return AddressOf(tensor.operand, arguments);
-  return tensor.operand == ir::Operand::kA ? arguments.scale_a : arguments.scale_b;
+constexpr ir::OperandRole RoleOf(ir::Operand operand) { return static_cast<ir::OperandRole>(operand); }
+ir::OperandRole RoleOf(const compiler::MappedTensor& tensor) {
+  switch (tensor.component) {
+    case ir::OperandComponent::kElements:
+      return RoleOf(tensor.operand);
+    case ir::OperandComponent::kScales:
+      return tensor.operand == ir::Operand::kA ? ir::OperandRole::kScaleA : ir::OperandRole::kScaleB;
+    case ir::OperandComponent::kMetadata:
+      return ir::OperandRole::kMetadataA;
+  }
+  __builtin_unreachable();
 }
 
 Result<device::CuTensorMap> Encode(const device::DriverApi& api, const compiler::MappedTensor& mapped,
@@ -69,13 +75,14 @@ Result<device::CuTensorMap> Encode(const device::DriverApi& api, const compiler:
 Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Param& param,
                                       const compiler::MappedTensor& mapped, const void* address) {
   device::TensorMapTensor tensor;
-  tensor.type = MapType(mapped.type);
+  tensor.type = MapType(mapped.type, param.box.padded);
+  const uint64_t unit = param.box.padded ? 32 : 16;  // of strides
   tensor.address = reinterpret_cast<uintptr_t>(address);
   for (const int64_t extent : mapped.dims) tensor.dims.push_back(static_cast<uint64_t>(extent));
   for (size_t i = 0; i < mapped.strides.size(); ++i) {
     const uint64_t stride = static_cast<uint64_t>(ir::BytesOf(mapped.type, mapped.strides[i]));
     // The stride of a dimension of extent 1 is never used, but the encoder checks it.
-    tensor.strides.push_back(mapped.dims[i + 1] == 1 ? (stride + 15) & ~uint64_t{15} : stride);
+    tensor.strides.push_back(mapped.dims[i + 1] == 1 ? (stride + unit - 1) & ~(unit - 1) : stride);
   }
   for (const int64_t step : mapped.element_strides) tensor.element_strides.push_back(static_cast<uint32_t>(step));
   tensor.swizzle = MapSwizzle(param.box.swizzle);
@@ -88,24 +95,26 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
 const char* Displaced(const void* address, size_t bytes) { return static_cast<const char*>(address) + bytes; }
 
 const void* PointerOf(Binding binding, const GemmArguments& arguments) {
-  constexpr std::pair<Binding, const void * GemmArguments::*> kVectors[] = {
-      {Binding::kBaseBias, &GemmArguments::bias},
-      {Binding::kBaseScaleA, &GemmArguments::scale_a},
-      {Binding::kBaseScaleB, &GemmArguments::scale_b},
-      {Binding::kBaseScaleD, &GemmArguments::scale_d},
-      {Binding::kBaseTensorScaleA, &GemmArguments::tensor_scale_a},
-      {Binding::kBaseTensorScaleB, &GemmArguments::tensor_scale_b},
+  constexpr std::pair<Binding, ir::OperandRole> kRoles[] = {
+      {ir::BaseOf(ir::Operand::kA), ir::OperandRole::kA},
+      {ir::BaseOf(ir::Operand::kB), ir::OperandRole::kB},
+      {ir::BaseOf(ir::Operand::kC), ir::OperandRole::kC},
+      {ir::BaseOf(ir::Operand::kD), ir::OperandRole::kD},
+      {Binding::kBaseBias, ir::OperandRole::kBias},
+      {Binding::kBaseScaleA, ir::OperandRole::kScaleA},
+      {Binding::kBaseScaleB, ir::OperandRole::kScaleB},
+      {Binding::kBaseScaleD, ir::OperandRole::kScaleD},
+      {Binding::kBaseTensorScaleA, ir::OperandRole::kTensorScaleA},
+      {Binding::kBaseTensorScaleB, ir::OperandRole::kTensorScaleB},
+      {Binding::kBaseBlockScaleD, ir::OperandRole::kBlockScaleD},
+      {Binding::kGroupOffsets, ir::OperandRole::kGroupOffsets},
+      {Binding::kGroupSizes, ir::OperandRole::kGroupSizes},
   };
-  if (binding == Binding::kGroupOffsets) return arguments.group_offsets;
-  if (binding == Binding::kGroupSizes) return arguments.group_sizes;
-  for (const auto& [vector, pointer] : kVectors) {
-    if (vector == binding) return arguments.*pointer;
+  for (const auto& [base, role] : kRoles) {
+    if (base == binding) return AddressOf(arguments, role);
   }
   for (int i = 0; i < kMaxEpilogueOperands; ++i) {
     if (binding == ir::EpilogueBase(i)) return arguments.epilogue[static_cast<size_t>(i)];
-  }
-  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD}) {
-    if (ir::BaseOf(operand) == binding) return AddressOf(operand, arguments);
   }
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is no pointer");
 }
@@ -133,9 +142,9 @@ Status LaunchArguments::Bind(const device::DriverApi& api, std::span<const compi
     pointers_[count_++] = &value;
     switch (ir::KindOf(bound.param.binding)) {
       case ir::ParamKind::kTensorMap: {
-        const void* address = bound.in_workspace
-                                  ? Displaced(workspace, *bound.in_workspace)
-                                  : Displaced(AddressOf(bound.tensor, roles), static_cast<size_t>(bound.offset));
+        const void* address =
+            bound.in_workspace ? Displaced(workspace, *bound.in_workspace)
+                               : Displaced(AddressOf(roles, RoleOf(bound.tensor)), static_cast<size_t>(bound.offset));
         LS_ASSIGN(value.map, EncodeMap(api, bound.param, bound.tensor, address));
         break;
       }

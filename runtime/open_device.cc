@@ -47,7 +47,7 @@ Result<OpenedDevice> OpenGpu(int ordinal, const target::Target* wanted) {
   LS_ASSIGN(device::Device gpu, device::OpenDevice(*api, ordinal));
   const device::DeviceFacts& facts = gpu.facts();
   LS_ASSIGN(const target::Target* own, target::TargetOfDevice(facts.compute_major, facts.compute_minor));
-  if (wanted != nullptr && wanted != own) {
+  if (wanted != nullptr && !wanted->RunsOn(facts.compute_major, facts.compute_minor)) {
     return MakeError(ErrorCode::kUnsupported,
                      Cat("cuda:", ordinal, " (", facts.name, ") runs ", own->name, ", not ", wanted->name,
                          "; leave the target out, or use the emulator for ", wanted->name));
@@ -57,7 +57,7 @@ Result<OpenedDevice> OpenGpu(int ordinal, const target::Target* wanted) {
 
 Result<emulator::Options> EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
-  chosen.profile = target.product == target::Product::kB200 ? emulator::Profile::kB200 : emulator::Profile::kH200;
+  LS_ASSIGN(chosen.profile, emulator::ProfileOfTarget(target.name));
   switch (options.async_order.kind) {
     case AsyncOrder::kEager:
       chosen.completion = emulator::Completion::kEager;

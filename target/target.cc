@@ -12,33 +12,62 @@ constexpr uint32_t Bits(std::initializer_list<Feature> features) {
   return bits;
 }
 
+constexpr Target kSm100a = {.name = "sm_100a",
+                            .compute_major = 10,
+                            .compute_minor = 0,
+                            .ptx_version = 86,
+                            .smem_bytes = 232448,
+                            .tmem_columns = 512,
+                            .registers_per_sm = 65536,
+                            .eight_bit_sum_bits = 23,
+                            .mma_macs_per_clock = 4096,
+                            .product = Product::kB200,
+                            .default_sm_count = 148,
+                            .max_cluster = 8,
+                            .features = Bits({Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg,
+                                              Feature::kTmaToCta, Feature::kLaunchControl, Feature::kFloat4}),
+                            .mma = {.summary = "tcgen05.mma, with Tensor Memory",
+                                    .accumulators = AccumulatorSpace::kTensorMemory,
+                                    .descriptors = MatrixDescriptorFormat::kTcgen05,
+                                    .one_thread_issues = true,
+                                    .most_rows = 128,
+                                    .full_rate_rows = 128,
+                                    .most_ctas = 2,
+                                    .narrow_columns = false,
+                                    .least_mn_major_bits = 8,
+                                    .mixed_integers_ptx_version = 86,
+                                    .block_scale_ptx_version = 88,
+                                    .integers = true,
+                                    .pads_operands = true,
+                                    .multiplies_sparse = true,
+                                    .moves_lanes = true}};
+
+// Another chip with Tensor Memory, by what distinguishes it from sm_100a.
+struct Relative {
+  std::string_view name;
+  int compute_major, compute_minor, ptx_version;
+  Product product;
+  int sm_count;
+  bool integers, moves_lanes;
+  bool family = false;
+};
+constexpr Target Like(Target target, const Relative& other) {
+  target.name = other.name;
+  target.compute_major = other.compute_major;
+  target.compute_minor = other.compute_minor;
+  target.ptx_version = other.ptx_version;
+  target.product = other.product;
+  target.default_sm_count = other.sm_count;
+  target.mma.mixed_integers_ptx_version = other.ptx_version;
+  target.mma.block_scale_ptx_version = other.ptx_version;
+  target.mma.integers = other.integers;
+  target.mma.moves_lanes = other.moves_lanes;
+  target.family = other.family;
+  return target;
+}
+
 constexpr Target kTargets[] = {
-    {.name = "sm_100a",
-     .compute_major = 10,
-     .compute_minor = 0,
-     .ptx_version = 86,
-     .smem_bytes = 232448,
-     .tmem_columns = 512,
-     .registers_per_sm = 65536,
-     .eight_bit_sum_bits = 23,
-     .mma_macs_per_clock = 4096,
-     .product = Product::kB200,
-     .default_sm_count = 148,
-     .max_cluster = 8,
-     .features = Bits(
-         {Feature::kTma, Feature::kTensorMemory, Feature::kSetMaxNReg, Feature::kTmaToCta, Feature::kLaunchControl}),
-     .mma = {.summary = "tcgen05.mma, with Tensor Memory",
-             .accumulators = AccumulatorSpace::kTensorMemory,
-             .descriptors = MatrixDescriptorFormat::kTcgen05,
-             .one_thread_issues = true,
-             .most_rows = 128,
-             .full_rate_rows = 128,
-             .most_ctas = 2,
-             .narrow_columns = false,
-             .least_mn_major_bits = 8,
-             .mixed_integers_ptx_version = 86,
-             .block_scale_ptx_version = 88,
-             .moves_lanes = true}},
+    kSm100a,
     {.name = "sm_90a",
      .compute_major = 9,
      .compute_minor = 0,
@@ -63,20 +92,33 @@ constexpr Target kTargets[] = {
              .least_mn_major_bits = 16,
              .mixed_integers_ptx_version = 84,
              .block_scale_ptx_version = 0,
+             .integers = true,
+             .pads_operands = false,
+             .multiplies_sparse = false,
              .moves_lanes = false}},
+    // PTX ISA 9.0, "tcgen05.mma" and "tcgen05.shift", "Target ISA Notes": kind::i8 is not for sm_103a and families,
+    // shifts are not for families.
+    Like(kSm100a, {"sm_103a", 10, 3, 88, Product::kB300, 148, false, true}),
+    Like(kSm100a, {"sm_110a", 11, 0, 90, Product::kThor, 20, true, true}),
+    Like(kSm100a, {"sm_100f", 10, 0, 88, Product::kB200, 148, false, false, true}),
 };
 
 }  // namespace
 
 std::span<const Target> Targets() { return kTargets; }
 
+std::string TargetNames(std::string_view separator) {
+  std::string names;
+  for (const Target& target : kTargets) names += base::Cat(names.empty() ? "" : separator, target.name);
+  return names;
+}
+
 Result<const Target*> FindTarget(std::string_view name) {
-  std::string known;
   for (const Target& target : kTargets) {
     if (target.name == name) return &target;
-    known += base::Cat(known.empty() ? "" : ", ", target.name);
   }
-  return MakeError(ErrorCode::kUnsupported, base::Cat("unknown target '", name, "'; known targets: ", known));
+  return MakeError(ErrorCode::kUnsupported,
+                   base::Cat("unknown target '", name, "'; known targets: ", TargetNames(", ")));
 }
 
 const Target& NamedTarget(std::string_view name) {
@@ -87,11 +129,15 @@ const Target& NamedTarget(std::string_view name) {
 
 Result<const Target*> TargetOfDevice(int compute_major, int compute_minor) {
   for (const Target& target : kTargets) {
-    if (target.compute_major == compute_major && target.compute_minor == compute_minor) return &target;
+    if (!target.family && target.RunsOn(compute_major, compute_minor)) return &target;
   }
-  return MakeError(ErrorCode::kUnsupported,
-                   base::Cat("compute capability ", compute_major, ".", compute_minor,
-                             " has no target here; laneshift generates code for 10.0 (sm_100a) and 9.0 (sm_90a)"));
+  std::string known;
+  for (const Target& target : kTargets) {
+    known +=
+        base::Cat(known.empty() ? "" : ", ", target.compute_major, ".", target.compute_minor, " (", target.name, ")");
+  }
+  return MakeError(ErrorCode::kUnsupported, base::Cat("compute capability ", compute_major, ".", compute_minor,
+                                                      " has no target here; laneshift generates code for ", known));
 }
 
 }  // namespace laneshift::target

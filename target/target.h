@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "laneshift/result.h"
@@ -21,6 +22,7 @@ enum class Feature : uint32_t {
   kSetMaxNReg = 1u << 3,     // registers moved between warpgroups at run time
   kTmaToCta = 1u << 4,       // the .shared::cta destination of bulk tensor copies
   kLaunchControl = 1u << 5,  // clusterlaunchcontrol: work stealing between clusters
+  kFloat4 = 1u << 6,         // conversions of f32 to e2m1
 };
 
 // Where accumulators are.
@@ -41,6 +43,9 @@ struct MmaUnit {
   int least_mn_major_bits;  // operands contiguous along M or N have this many bits to 16
   int mixed_integers_ptx_version;  // at least ptx_version: of instructions that multiply s8 by u8
   int block_scale_ptx_version;     // of instructions with scale factors in Tensor Memory; 0: it has none
+  bool integers;                   // multiplies s8 and u8
+  bool pads_operands;              // it multiplies types of 4 and 6 bits that the TMA pads to 8
+  bool multiplies_sparse;          // A may be 2:4 sparse, with metadata in Tensor Memory
   bool moves_lanes;                // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
 
   bool ScalesBlocks() const { return block_scale_ptx_version > 0; }
@@ -48,7 +53,7 @@ struct MmaUnit {
 };
 
 // The product that a target represents if no device is at hand, and whose figures were published or fitted.
-enum class Product : uint8_t { kH200, kB200 };
+enum class Product : uint8_t { kH200, kB200, kB300, kThor };
 
 struct Target {
   std::string_view name;  // as ptxas and LLVM spell it
@@ -64,20 +69,28 @@ struct Target {
   int max_cluster;       // CTAs of a cluster on every device of the target
   uint32_t features;
   MmaUnit mma;
+  bool family = false;         // its code also runs on later chips of the major version
   TensorFacts tensor_facts{};  // the documented answers; an engine replaces them by measured ones
 
+  // Whether a device of this compute capability runs its code.
+  bool RunsOn(int major, int minor) const {
+    return major == compute_major && (family ? minor >= compute_minor : minor == compute_minor);
+  }
   bool Has(Feature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }
 };
 
 // In order of preference.
 std::span<const Target> Targets();
 
+// Their names: "sm_100a, sm_90a, …".
+std::string TargetNames(std::string_view separator);
+
 // kUnsupported lists the known names.
 Result<const Target*> FindTarget(std::string_view name);
 // The same for a name that is known to exist: for tests and programs that name a target themselves.
 const Target& NamedTarget(std::string_view name);
 
-// The target whose code runs on a device of this compute capability; kUnsupported names the capabilities that have one.
+// The target that has most of a device of this compute capability; kUnsupported names the capabilities that have one.
 Result<const Target*> TargetOfDevice(int compute_major, int compute_minor);
 
 }  // namespace laneshift::target

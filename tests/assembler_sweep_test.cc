@@ -94,16 +94,22 @@ const std::vector<const char*> kModes = {"",
                                          "reuse=lane_shift",
                                          "reuse=lane_shift shift=fused",
                                          "reuse=lane_shift border=mask"};
-INSTANTIATE_TEST_SUITE_P(
-    All, AssemblerSweep,
-    testing::Values(Sweep{"gemm.txt", 150, {""}}, Sweep{"eight_bit.txt", 130, {""}}, Sweep{"clusters.txt", 40, {""}},
-                    Sweep{"pingpong.txt", 30, {""}}, Sweep{"packs.txt", 60, {""}}, Sweep{"panels.txt", 55, {""}},
-                    Sweep{"resident.txt", 70, {""}}, Sweep{"pixels.txt", 18, {""}}, Sweep{"registers.txt", 24, {""}},
-                    Sweep{"ordered.txt", 82, {""}}, Sweep{"operand_types.txt", 120, {""}},
-                    Sweep{"block_scaled.txt", 36, {""}}, Sweep{"grouped.txt", 80, {""}},
-                    Sweep{"conv_dgrad.txt", 86, {""}}, Sweep{"conv_wgrad.txt", 52, {""}},
-                    Sweep{"conv_layers.txt", 120, kModes, 3}, Sweep{"conv.txt", 800, kModes, 61}),
-    [](const auto& swept) { return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.')); });
+const std::vector<Sweep> kSweeps = {
+    Sweep{"gemm.txt", 150, {""}},          Sweep{"eight_bit.txt", 130, {""}},
+    Sweep{"clusters.txt", 40, {""}},       Sweep{"pingpong.txt", 30, {""}},
+    Sweep{"packs.txt", 60, {""}},          Sweep{"panels.txt", 55, {""}},
+    Sweep{"resident.txt", 70, {""}},       Sweep{"pixels.txt", 18, {""}},
+    Sweep{"registers.txt", 24, {""}},      Sweep{"ordered.txt", 82, {""}},
+    Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 36, {""}},
+    Sweep{"narrow_types.txt", 70, {""}},   Sweep{"quantized_outputs.txt", 70, {""}},
+    Sweep{"sparse.txt", 38, {""}},         Sweep{"grouped.txt", 80, {""}},
+    Sweep{"relatives.txt", 26, {""}},      Sweep{"conv_dgrad.txt", 86, {""}},
+    Sweep{"conv_wgrad.txt", 52, {""}},     Sweep{"conv_layers.txt", 120, kModes, 3},
+    Sweep{"conv.txt", 800, kModes, 61},
+};
+INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep, testing::ValuesIn(kSweeps), [](const auto& swept) {
+  return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
+});
 
 // The kernels that copy operands first: of either or both, in all layouts, for each size of elements.
 TEST(Pack, IsCleanForTheAssembler) {
@@ -175,7 +181,7 @@ TEST(TensorProbe, IsCleanForTheAssembler) {
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   for (const target::Target& target : target::Targets()) {
     const auto probe = compiler::EmitTensorProbe(target);
-    ASSERT_EQ(probe.has_value(), target.Has(target::Feature::kTensorMemory)) << target.name;
+    ASSERT_EQ(probe.has_value(), target.mma.moves_lanes) << target.name;
     if (!probe) continue;
     const auto result = assembler->Assemble(probe->ptx, target.name);
     ASSERT_TRUE(result.has_value()) << result.error().message;

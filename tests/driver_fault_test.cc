@@ -97,7 +97,7 @@ std::optional<Error> ComputeOnce(const Engine& engine, const Problem& problem) {
   const auto run = [&]() -> Status {
     const Engine::Parts& parts = engine.parts();
     LS_ASSIGN(device::Stream stream, device::Stream::Create(parts.device.context()));
-    const measure::HostOperands host = measure::HostOperands::Random(problem, 3);
+    measure::HostOperands host = measure::HostOperands::Random(problem, 3);
     LS_ASSIGN(const measure::DeviceOperands operands,
               measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
     LS_ASSIGN(const Plan plan, engine.MakePlan(problem));
@@ -107,8 +107,7 @@ std::optional<Error> ComputeOnce(const Engine& engine, const Problem& problem) {
     LS_TRY(plan.Execute(stream.handle(), operands.arguments(), reinterpret_cast<void*>(workspace.pointer())));
     LS_TRY(stream.Synchronize());
     measure::HostTensor d = measure::HostTensor::Poisoned(Stored(problem, ir::OperandRole::kD));
-    std::vector<measure::HostTensor> epilogue;
-    LS_TRY(operands.Download(stream, d, epilogue));
+    LS_TRY(operands.Download(stream, d, host));
     const auto wrong = measure::FailureOf(measure::CompareAll(problem, host, d), problem, parts.target);
     EXPECT_EQ(wrong, std::nullopt) << "a call failed, nobody said so, and the numbers are wrong: "
                                    << FaultyCalls::Instance().failed;

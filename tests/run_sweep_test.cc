@@ -24,11 +24,15 @@ struct Sweep {
   int least_sm_100a = 0, least_sm_90a = 0;
   int Least(std::string_view target) const { return target == "sm_90a" ? least_sm_90a : least_sm_100a; }
 };
-constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},    {"eight_bit.txt", 65, 65},     {"clusters.txt", 20, 20},
-                             {"pingpong.txt", 0, 30}, {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
-                             {"panels.txt", 20, 35},  {"pixels.txt", 9, 9},          {"registers.txt", 6, 16},
-                             {"ordered.txt", 39, 43}, {"operand_types.txt", 60, 60}, {"block_scaled.txt", 49, 0},
-                             {"grouped.txt", 40, 40}, {"conv_dgrad.txt", 45, 41},    {"conv_wgrad.txt", 27, 25}};
+constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},          {"eight_bit.txt", 65, 65},
+                             {"clusters.txt", 20, 20},      {"pingpong.txt", 0, 30},
+                             {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
+                             {"panels.txt", 20, 35},        {"pixels.txt", 9, 9},
+                             {"registers.txt", 6, 16},      {"ordered.txt", 39, 43},
+                             {"operand_types.txt", 60, 60}, {"block_scaled.txt", 49, 0},
+                             {"narrow_types.txt", 92, 0},   {"quantized_outputs.txt", 55, 38},
+                             {"sparse.txt", 38, 0},         {"grouped.txt", 40, 40},
+                             {"conv_dgrad.txt", 45, 41},    {"conv_wgrad.txt", 27, 25}};
 
 // Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
 // Returns how many there were.
@@ -83,15 +87,21 @@ TEST_P(EmulatedSweep, VerifiesWithoutHazard) {
   EXPECT_GE(ran, sweep.Least(target));
 }
 
+std::string NameOf(const testing::TestParamInfo<EmulatedSweep::ParamType>& swept) {
+  std::string name =
+      std::string(std::get<0>(swept.param)) + "_" + std::get<1>(swept.param) + "_" + std::get<2>(swept.param).file;
+  for (char& c : name) c = c == ':' || c == '.' ? '_' : c;
+  return name;
+}
 INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
                          testing::Combine(testing::Values("sm_100a", "sm_90a"),
                                           testing::Values("eager", "late", "random:1"), testing::ValuesIn(kSweeps)),
-                         [](const auto& swept) {
-                           std::string name = std::string(std::get<0>(swept.param)) + "_" + std::get<1>(swept.param) +
-                                              "_" + std::get<2>(swept.param).file;
-                           for (char& c : name) c = c == ':' || c == '.' ? '_' : c;
-                           return name;
-                         });
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Relatives, EmulatedSweep,
+                         testing::Combine(testing::Values("sm_103a", "sm_110a", "sm_100f"),
+                                          testing::Values("eager", "late", "random:1"),
+                                          testing::Values(Sweep{"relatives.txt", 8, 0})),
+                         NameOf);
 
 // Work stealing may be refused: then every cluster starts.
 TEST(RefusedTakeover, Verifies) {

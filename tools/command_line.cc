@@ -25,9 +25,10 @@ Exit codes: 0 ok, 1 wrong result or failure, 2 usage or an invalid problem, 3 un
 4 no such device. With --json a failure is an object {"error": {"code", "message", "exit_code"}} on standard output, too.)";
 
 using Add = Verb (*)(CLI::App&, const Settings&);
-constexpr Add kProgramVerbs[] = {
-    AddRun,   AddCompile,         AddInspect, AddExplain, AddProbe,      AddEmulate, AddDoctor,          AddTune,
-    AddBench, AddVerifyAssembler, AddDb,      AddHelp,    AddCompletion, AddMan,     AddCompileFunction, AddWorker};
+constexpr Add kProgramVerbs[] = {AddRun,        AddCompile,    AddCompress,        AddInspect, AddExplain,
+                                 AddProbe,      AddEmulate,    AddDoctor,          AddTune,    AddBench,
+                                 AddQuantize,   AddDequantize, AddVerifyAssembler, AddDb,      AddHelp,
+                                 AddCompletion, AddMan,        AddCompileFunction, AddWorker};
 
 }  // namespace
 

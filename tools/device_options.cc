@@ -8,6 +8,7 @@
 #include "base/read_file.h"
 #include "base/text.h"
 #include "ir/grammar.h"
+#include "target/target.h"
 
 namespace laneshift::tools {
 namespace {
@@ -85,8 +86,9 @@ void AddPolicies(CLI::App& app, std::vector<std::string>& policies) {
 }
 
 void AddTarget(CLI::App& app, std::string& target) {
-  app.add_option("--target", target, "sm_100a or sm_90a; default: that of the GPU at hand, otherwise sm_100a")
-      ->type_name("sm_100a|sm_90a");
+  app.add_option("--target", target,
+                 "the chip (laneshift help targets); default: that of the GPU at hand, otherwise sm_100a")
+      ->type_name(target::TargetNames("|"));
 }
 
 void AddInclude(CLI::App& app, std::vector<std::string>& include) {
@@ -106,8 +108,8 @@ EngineOptions SourceOptionsOf(const Settings& settings, const std::vector<std::s
 
 // Of the emulated device, whether or not it is the one that is used.
 void DeviceOptions::AddEmulator(CLI::App& app) {
-  app.add_option("--target", target, "sm_100a or sm_90a: the chip to emulate (on a GPU it is known)")
-      ->type_name("sm_100a|sm_90a");
+  app.add_option("--target", target, "the chip to emulate (laneshift help targets); on a GPU it is known")
+      ->type_name(target::TargetNames("|"));
   app.add_option("--async", async, "when the emulator completes asynchronous operations: eager, late or random:SEED")
       ->type_name("eager|late|random:SEED")
       ->capture_default_str();

@@ -66,7 +66,7 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   ASSERT_TRUE(plan->Execute(c.stream.handle(), c.device.arguments()).has_value());
   HostTensor d = HostTensor::Poisoned(Stored(c.problem, OperandRole::kD));
-  ASSERT_TRUE(c.device.Download(c.stream, d, c.host.epilogue).has_value());
+  ASSERT_TRUE(c.device.Download(c.stream, d, c.host).has_value());
   const Comparison on_host = CompareAll(c.problem, c.host, d);
   const auto on_device = compare();
   ASSERT_TRUE(on_device.has_value()) << on_device.error().message;

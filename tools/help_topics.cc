@@ -142,12 +142,13 @@ HelpPage TypesPage() {
   HelpPage page{
       .intro = "Types of elements.", .columns = {"type", "bytes", "in .npy", "may be"}, .rows = {}, .notes = R"(
 A and B (x and w) are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or
-u8. What an .npy file has no type for are its bits.)"};
+u8. Of a gemm or grouped_gemm they are also each e4m3, e5m2, e3m2, e2m3 or e2m1. What an
+.npy file has no type for are its bits; of types of less than a byte it has whole rows.)"};
   for (int i = 0; i < ir::kDataTypes; ++i) {
     const auto type = static_cast<DataType>(i);
     const ir::DataTypeInfo& facts = ir::InfoOf(type);
     const bool operand = ir::CanMultiply(type, type);
-    page.rows.push_back({std::string(facts.name), Cat(facts.bits / 8), std::string(facts.npy),
+    page.rows.push_back({std::string(facts.name), Cat(facts.bits / 8.0), std::string(facts.npy),
                          operand        ? (facts.result ? "an operand or a result" : "an operand")
                          : facts.result ? "a result"
                                         : "a scale factor"});

@@ -40,7 +40,7 @@ std::string PrintDimensions(const std::vector<int64_t>& dimensions) {
 
 std::string_view DescrOf(DataType type) { return ir::InfoOf(type).npy; }
 
-// Of the array that holds the tensor: elements of four bits are bytes of two.
+// Of the array that holds the tensor: of elements of fewer than eight bits the bytes of each row.
 std::vector<int64_t> ArrayShape(const StoredTensor& tensor) {
   std::vector<int64_t> shape = tensor.Shape();
   if (DataTypeBits(tensor.type) < 8) shape.back() = ir::BytesOf(tensor.type, shape.back());
@@ -160,6 +160,12 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
     if (!file.stream) return Short(path, file.stream, Cat("ends in row ", row));
   }
   return result;
+}
+
+Result<NpyArray> DescribeNpy(const std::string& path) {
+  LS_ASSIGN(OpenFile file, OpenNpy(path));
+  if (file.header.fortran_order) return Bad(path, "is in Fortran order; save numpy.ascontiguousarray of it");
+  return NpyArray{std::move(file.header.descr), std::move(file.header.shape)};
 }
 
 Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_view descr,

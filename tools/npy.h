@@ -31,6 +31,13 @@ Result<HostTensor> ReadNpy(const std::string& path, const StoredTensor& shape, s
 // Writes the rows without padding.
 Status WriteNpy(const std::string& path, const HostTensor& tensor);
 
+// The type and the extents of an array, in C order.
+struct NpyArray {
+  std::string descr;
+  std::vector<int64_t> shape;
+};
+Result<NpyArray> DescribeNpy(const std::string& path);
+
 // The same for arrays of any shape: `bytes` are the elements without padding, `descr` is NumPy's name of their type.
 Result<std::vector<uint8_t>> ReadNpyArray(const std::string& path, std::string_view descr,
                                           const std::vector<int64_t>& shape, size_t bytes);

@@ -66,6 +66,19 @@ TEST(Npy, ReadsBf16AsItsBits) {
   }
 }
 
+// Of elements of fewer than eight bits a file has the bytes of each row (docs/narrow-types.md).
+TEST(Npy, ReadsPackedRowsAsTheirBytes) {
+  const std::string path = TempFile("e3m2.npy");
+  const std::string rows("\x4c\xf0\x43\x00\xf0\x43", 6);
+  WriteFile(path, NpyBytes("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }", rows));
+  const auto read = ReadNpy(path, Stored(Parse("gemm m=2 n=1 k=4 lda=128 a=e3m2"), OperandRole::kA), "a");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const double wanted[] = {1, 0.0625, -28, 2};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(read->At(0, i), wanted[i]);
+  EXPECT_EQ(read->At(1, 0), 0);
+  EXPECT_EQ(read->At(1, 3), 2);
+}
+
 TEST(Npy, ConvolutionsHaveTheirSpatialDimensions) {
   const struct {
     const char* problem;

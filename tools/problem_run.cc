@@ -43,34 +43,31 @@ constexpr int64_t kSamples = 8192;
 Result<HostTensor> Operand(const Problem& problem, OperandRole role, const std::string& path, uint64_t seed) {
   const std::string_view name = ir::NameOf(problem, role);
   if (ir::Uses(problem, role)) {
-    const StoredTensor shape = Stored(problem, role);
-    if (path.empty()) return HostTensor::Random(shape, role, seed);
-    return ReadNpy(path, shape, name);
+    if (ir::IsWritten(role)) return HostTensor::Poisoned(Stored(problem, role));
+    if (path.empty()) return measure::RandomOperand(problem, role, seed);
+    return ReadNpy(path, Stored(problem, role), name);
   }
   if (path.empty()) return HostTensor{};
   const bool of_tensors = role == OperandRole::kTensorScaleA || role == OperandRole::kTensorScaleB;
   const std::string_view remedy = role == OperandRole::kC                        ? "a beta, such as beta=1"
+                                  : role == OperandRole::kMetadataA              ? "a sparse A, sparse=a"
                                   : of_tensors                                   ? "scale=nv"
+                                  : ir::IsWritten(role)                          ? "d_scale=mx or d_scale=nv"
                                   : ir::IsScale(role)                            ? "scale factors, such as scale=tensor"
                                   : std::holds_alternative<ConvProblem>(problem) ? "a bias, such as bias=k"
                                                                                  : "a bias, such as bias=n";
   return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("--", name, " ", path, ": the problem reads no ", name, "; give it ", remedy));
+                   Cat("--", name, " ", path, ": the problem ", ir::IsWritten(role) ? "writes" : "reads", " no ", name,
+                       "; give it ", remedy));
 }
 
 Result<HostOperands> PrepareOperands(const Problem& problem, const RunSettings& settings) {
   HostOperands operands;
-  LS_ASSIGN(operands.a, Operand(problem, OperandRole::kA, settings.a, settings.seed));
-  LS_ASSIGN(operands.b, Operand(problem, OperandRole::kB, settings.b, settings.seed));
-  LS_ASSIGN(operands.c, Operand(problem, OperandRole::kC, settings.c, settings.seed));
-  LS_ASSIGN(operands.bias, Operand(problem, OperandRole::kBias, settings.bias, settings.seed));
-  LS_ASSIGN(operands.scale_a, Operand(problem, OperandRole::kScaleA, settings.scale_a, settings.seed));
-  LS_ASSIGN(operands.scale_b, Operand(problem, OperandRole::kScaleB, settings.scale_b, settings.seed));
-  LS_ASSIGN(operands.scale_d, Operand(problem, OperandRole::kScaleD, settings.scale_d, settings.seed));
-  LS_ASSIGN(operands.tensor_scale_a,
-            Operand(problem, OperandRole::kTensorScaleA, settings.tensor_scale_a, settings.seed));
-  LS_ASSIGN(operands.tensor_scale_b,
-            Operand(problem, OperandRole::kTensorScaleB, settings.tensor_scale_b, settings.seed));
+  for (const OperandRole role : ir::kAllRoles) {
+    if (HostTensor* const operand = operands.Of(role)) {
+      LS_ASSIGN(*operand, Operand(problem, role, settings.File(role), settings.seed));
+    }
+  }
   LS_TRY(measure::DivideRows(problem, settings.group_sizes, settings.seed, operands));
   operands.epilogue = HostOperands::RandomEpilogue(problem, settings.seed);
   return operands;
@@ -101,14 +98,19 @@ class ProblemRun {
     HostTensor d{output_, {}};
     if (NeedsDownload()) {
       d = HostTensor::Poisoned(d.shape);
-      LS_TRY(uploaded.Download(stream_, d, operands.epilogue));
+      LS_TRY(uploaded.Download(stream_, d, operands));
     }
     if (settings_.check) LS_TRY(Check(operands, uploaded, d));
-    if (!settings_.out.empty()) LS_TRY(WriteNpy(settings_.out, d));
+    const std::string& out = settings_.File(OperandRole::kD);
+    if (!out.empty()) LS_TRY(WriteNpy(out, d));
+    const std::string& factors = settings_.File(OperandRole::kBlockScaleD);
+    if (!factors.empty()) LS_TRY(WriteNpy(factors, operands.block_scale_d));
     if (settings_.keep_output) outcome_.output = std::move(d.bytes);
-    if (IsUnknownToNumpy(output_.type) && !settings_.out.empty()) {
-      outcome_.notes.push_back(Cat(settings_.out, " holds the bits of ", DataTypeName(output_.type), " as uint",
-                                   8 * DataTypeBytes(output_.type), ": NumPy lacks the type"));
+    if (IsUnknownToNumpy(output_.type) && !out.empty()) {
+      const bool packed = ir::BitsOf(output_.type) < 8;
+      outcome_.notes.push_back(Cat(out, " holds the bits of ", DataTypeName(output_.type), " as uint",
+                                   std::max(8, ir::BitsOf(output_.type)), packed ? ", two elements in each" : "",
+                                   ": NumPy lacks the type"));
     }
     if (!parts_.emulated) {
       if (settings_.repeat > 0) LS_TRY(Time(plan, uploaded));
@@ -149,7 +151,9 @@ class ProblemRun {
         outcome_.notes.push_back(Cat(nvrtc.error().message, "; checked on the host instead"));
       }
     }
-    return ChecksOnHost() || !settings_.out.empty() || settings_.keep_output || (settings_.check && output_.Padded());
+    return ChecksOnHost() || !settings_.File(OperandRole::kD).empty() ||
+           !settings_.File(OperandRole::kBlockScaleD).empty() || settings_.keep_output ||
+           (settings_.check && output_.Padded());
   }
 
   Status Execute(const Plan& plan, const DeviceOperands& operands) {

@@ -3,12 +3,14 @@
 // Thread-safety: none; runs of one process follow each other.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "emulator/hazards/report.h"
+#include "ir/stored_tensor.h"
 #include "laneshift/engine.h"
 #include "measure/peers/peer.h"
 #include "measure/reference/comparison.h"
@@ -26,11 +28,14 @@ struct RunSettings {
   int repeat = 20;                    // timed calls on a GPU; 0: it is not timed
   int row = 1;                        // calls in a row per timing
   ScheduleConstraint constraint;
-  // .npy files, by role (x, w and z of a convolution are a, b and c); empty: data from the seed, D not written.
-  std::string a, b, c, bias, scale_a, scale_b, scale_d, tensor_scale_a, tensor_scale_b, out;
-  std::string group_sizes{};  // of a grouped GEMM: measure::DivideRows
-  bool keep_output = false;   // RunOutcome::output
+  std::array<std::string, ir::kRoles> files{};  // .npy files by role; see File
+  std::string group_sizes{};                    // of a grouped GEMM: measure::DivideRows
+  bool keep_output = false;                     // RunOutcome::output
   std::vector<std::string> library_directories;
+
+  // Empty: data from the seed; of D, it is not written.
+  std::string& File(ir::OperandRole role) { return files[static_cast<size_t>(role)]; }
+  const std::string& File(ir::OperandRole role) const { return files[static_cast<size_t>(role)]; }
 };
 
 // The outcome. Empty if unknown or not requested.

@@ -1,12 +1,14 @@
 // The parts of a GEMM's kernel: both operands are matrices.
+#include <algorithm>
+#include <bit>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "compiler/build/block_operands.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/matrix_loader.h"
 #include "compiler/build/ring_mainloop.h"
-#include "compiler/build/scale_factors.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/passes.h"
 #include "ir/stored_tensor.h"
@@ -54,29 +56,60 @@ ir::WorkSource SourceOfWork(const Contraction& contraction) {
   return contraction.group_rows > 0 ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
 }
 
-// In the slots of the ring after A and B; in Tensor Memory two sets, so that one is filled while the other is used.
+// The number of sets of columns in Tensor Memory. With one for each slot of the ring the copy of a set waits for no
+// MMA; two, of which one is filled while the other is used, are the least. More of them must not make the allocation
+// larger, which is a power of two. It does not depend on the number of slots, with which nothing else of a program
+// changes either.
+int SetsOfBlocks(const Schedule& schedule, int columns) {
+  constexpr int kLeast = 2, kMost = 8;
+  const int sums = schedule.acc_stages * schedule.tile_n;
+  const auto allocated = static_cast<int>(std::bit_ceil(static_cast<unsigned>(sums + kLeast * columns)));
+  return std::clamp((allocated - sums) / columns, kLeast, kMost);
+}
+
+// What else the tensor core reads of A and B: in the slots of the ring after them, and in Tensor Memory.
+class BlockParts {
+ public:
+  explicit BlockParts(KernelParts& parts) : parts_(parts) {}
+
+  template <typename Loader, typename... Extra>
+  void Add(const BlockTiles& tiles, std::string_view name, Extra... extra) {
+    std::vector<ir::TileSlot>& slot = parts_.channels[0].tiles;
+    const int first = static_cast<int>(slot.size());
+    for (int i = 0; i < tiles.count; ++i) slot.push_back({base::Cat(name, i), tiles.layout});
+    parts_.loaders.push_back(
+        std::make_unique<Loader>(LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, tiles, extra...));
+    slots_.copied.push_back({.tiles = tiles, .first_tile = first, .first_column = columns_});
+    columns_ += tiles.columns;
+  }
+  void Join(const Schedule& schedule, std::string_view name, int scale_run) {
+    parts_.channels.push_back({.name = std::string(name),
+                               .space = ir::Space::kTensor,
+                               .stages = SetsOfBlocks(schedule, columns_),
+                               .rows = ir::kTensorLanes,
+                               .columns = columns_,
+                               .is_private = true});
+    slots_.scale_run = scale_run;
+    parts_.mainloop = std::make_unique<BlockMainloop>(parts_.k, std::move(slots_));
+  }
+
+ private:
+  KernelParts& parts_;
+  BlockMainloop::Slots slots_{.ring = 0, .cells = 1, .a_tile = 0, .b_tile = 1};
+  int columns_ = 0;
+};
+
 void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, KernelParts& parts) {
-  constexpr int kSets = 2;
-  const ScaleTiles of_a{.operand = Operand::kA, .scaling = scaling, .rows = schedule.tile_m, .tile_k = schedule.tile_k};
-  const ScaleTiles of_b{.operand = Operand::kB, .scaling = scaling, .rows = schedule.tile_n, .tile_k = schedule.tile_k};
-  ScaledMainloop::Slots slots{.ring = 0, .factors = 1, .a_tile = 0, .b_tile = 1, .a_scales = of_a, .b_scales = of_b};
-  std::vector<ir::TileSlot>& tiles = parts.channels[0].tiles;
-  const auto add = [&](const ScaleTiles& scales, std::string_view name) {
-    const int first = static_cast<int>(tiles.size());
-    for (int i = 0; i < scales.Count(); ++i) tiles.push_back({base::Cat(name, i), scales.Layout()});
-    parts.loaders.push_back(
-        std::make_unique<ScaleLoader>(LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, scales));
-    return first;
-  };
-  slots.a_scale_tile = add(of_a, "sa");
-  slots.b_scale_tile = add(of_b, "sb");
-  parts.channels.push_back({.name = "scales",
-                            .space = ir::Space::kTensor,
-                            .stages = kSets,
-                            .rows = ir::kTensorLanes,
-                            .columns = of_a.Columns() + of_b.Columns(),
-                            .is_private = true});
-  parts.mainloop = std::make_unique<ScaledMainloop>(parts.k, slots);
+  BlockParts blocks(parts);
+  blocks.Add<ScaleLoader>(ScaleTiles(Operand::kA, scaling, schedule.tile_m, schedule.tile_k), "sa");
+  blocks.Add<ScaleLoader>(ScaleTiles(Operand::kB, scaling, schedule.tile_n, schedule.tile_k), "sb");
+  blocks.Join(schedule, "scales", scaling.run);
+}
+
+void AddMetadata(const Schedule& schedule, DataType type, KernelParts& parts) {
+  BlockParts blocks(parts);
+  blocks.Add<MetadataLoader>(MetadataTiles(type, schedule.tile_k), "ea", ir::MetadataBlock::Depth(type));
+  blocks.Join(schedule, "metadata", 0);
 }
 
 }  // namespace
@@ -89,6 +122,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
   KernelParts parts{.name = contraction.grouped ? "grouped_gemm" : "gemm",
                     .operand_type = contraction.a.type(),
+                    .operand_bits = contraction.OperandBits(),
+                    .sparse_a = contraction.IsSparse(),
                     .saturates = contraction.sum == SumPrecision::kSaturate,
                     .source = SourceOfWork(contraction),
                     .terms = TermsOf(contraction, rows, target),
@@ -108,6 +143,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   }
   if (const auto scaling = ir::BlockScalingOf(contraction.scale)) {
     AddScaleFactors(schedule, *scaling, parts);
+  } else if (contraction.IsSparse()) {
+    AddMetadata(schedule, contraction.a.type(), parts);
   } else {
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }

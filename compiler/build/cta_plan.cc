@@ -7,6 +7,7 @@
 #include "compiler/compile.h"
 #include "compiler/passes.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -45,7 +46,7 @@ int MostRegisters(const CtaPlan& plan, const Schedule& schedule) {
 int EpilogueAddresses(const EpilogueTerms& terms, StorePath store) {
   const int stores = store == StorePath::kDirect ? kDirectStores : store == StorePath::kRows ? kStagedStores : 0;
   const bool operands = terms.adds_c || terms.bias != BiasAxis::kNone || !terms.steps.empty();
-  return kAddresses + (operands ? kOperands : 0) + stores + (DataTypeBytes(terms.type) == 1 ? kByteElements : 0);
+  return kAddresses + (operands ? kOperands : 0) + stores + (ir::BitsOf(terms.type) <= 8 ? kByteElements : 0);
 }
 
 // Rows of the accumulator that a lane has elements of.
@@ -130,10 +131,14 @@ int HeldRegisters(const CtaPlan& plan, const Schedule& schedule, const EpilogueT
 int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms) {
   constexpr int kLeastSpan = 32;
   const int held = HeldRegisters(plan, schedule, terms);
-  const int least = std::max(16, plan.columns_per_output * kLeastSpan / static_cast<int>(DataTypeBytes(terms.type)));
+  const auto blocks = ir::BlockScalingOf(terms.d_scale);
+  const int least = std::max({16, plan.columns_per_output * kLeastSpan * 8 / ir::BitsOf(terms.type),
+                              blocks ? plan.columns_per_output * blocks->run : 0});
   int subtile = kWidestSubtile;
   // Threads that store elements hold addresses and bounds for each run of them.
   if (!plan.bulk_stores) subtile = std::min(subtile, kMostElements * 32 / ir::FragmentLayout{plan.fragment, 0}.Rows());
+  // Blocks of D that share a scale factor are quantised at once.
+  if (blocks) subtile = std::max(subtile, least);
   while (subtile > least &&
          held + PanelRegisters(plan, needs, schedule, terms, subtile) > MostRegisters(plan, schedule))
     subtile /= 2;

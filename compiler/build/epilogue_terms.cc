@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/legality/promotion.h"
+#include "ir/element_type.h"
 #include "ir/mma.h"
 
 namespace laneshift::compiler {
@@ -15,6 +16,11 @@ bool EpilogueTerms::HasMatrices() const {
     // are.
     return ir::IsMatrix(operand) || ir::IsReduction(operand) || step.function;
   });
+}
+
+bool EpilogueTerms::HasScaleOfD() const {
+  if (d_scale != OutputScaling::kNone) return d_scale == OutputScaling::kNv;
+  return scale != Scaling::kNone && ir::IsFloat8(type);
 }
 
 bool EpilogueTerms::KeepsF32() const {
@@ -33,6 +39,7 @@ EpilogueTerms TermsOf(const Contraction& contraction, ir::RowMap rows, const tar
           .adds_c = contraction.beta != 0,
           .bias = contraction.bias,
           .scale = contraction.scale,
+          .d_scale = contraction.d_scale,
           .promotes = Promotes(contraction, target),
           .rows = rows,
           .steps = contraction.epilogue(),

@@ -17,6 +17,7 @@ struct EpilogueTerms {
   bool adds_c = false;
   BiasAxis bias = BiasAxis::kNone;
   Scaling scale = Scaling::kNone;
+  OutputScaling d_scale = OutputScaling::kNone;
   bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;
   Epilogue steps{};
@@ -26,6 +27,8 @@ struct EpilogueTerms {
   bool HasMatrices() const;
   // Whether D is the accumulator as it is.
   bool StoresAccumulator() const { return type == DataType::kS32; }
+  // Whether an f32 of the caller scales D.
+  bool HasScaleOfD() const;
   // Whether anything is stored with the precision of f32.
   bool KeepsF32() const;
 };

@@ -7,6 +7,7 @@
 #include "compiler/build/cta_plan.h"
 #include "compiler/build/tile_epilogue.h"
 #include "compiler/build/tile_loop.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -48,6 +49,8 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.ctas = schedule.ctas;
   program.live_rows = parts.live_rows;
   program.operand_type = parts.operand_type;
+  if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
+  program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;
   return program;
 }

@@ -22,6 +22,8 @@ namespace laneshift::compiler {
 struct KernelParts {
   std::string name;
   DataType operand_type{};                          // of A
+  int operand_bits = 0;                             // of an element of A or B in shared memory; 0: of that type
+  bool sparse_a = false;                            // the same
   bool saturates = false;                           // ir::Program
   ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups
   EpilogueTerms terms{};

@@ -40,7 +40,9 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
   const Axis outer_axis = transposed ? source.inner_axis : source.outer_axis;
   const Axis inner_axis = transposed ? source.outer_axis : source.inner_axis;
   const auto extent = [&](Axis axis) {
-    return axis == Axis::kM ? schedule.tile_m : axis == Axis::kN ? schedule.tile_n / schedule.ctas : schedule.tile_k;
+    return axis == Axis::kM   ? schedule.tile_m
+           : axis == Axis::kN ? schedule.tile_n / schedule.ctas
+                              : schedule.tile_k / source.compression;
   };
   const int inner = extent(inner_axis);
   return {.operand = operand,
@@ -49,9 +51,11 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
                    .inner_axis = inner_axis,
                    .outer = extent(outer_axis),
                    .inner = inner,
-                   .swizzle = ir::WidestSwizzle(static_cast<int>(source.BytesOf(inner)))},
+                   .swizzle = ir::WidestSwizzle(contraction.TileBytes(inner)),
+                   .padded = contraction.IsPadded(source)},
           .transposed = transposed,
-          .shared = source.shared};
+          .shared = source.shared,
+          .compression = source.compression};
 }
 
 void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const {
@@ -68,7 +72,9 @@ OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corne
   if (matrix_.operand == Operand::kB) start.column = parts_.ColumnOfB(b, corner.column);
   return [this, start](Builder& into, ValueId slot, const KBlock& block, int) {
     MatrixStart at = start;
-    at.depth = block.first;
+    // Stored elements are counted, not those of K.
+    at.depth =
+        matrix_.compression == 1 ? block.first : into.Mul({block.number, into.Constant(matrix_.tile.Extent(Axis::kK))});
     LoadMatrixTile(into, matrix_, target(), parts_, slot, at);
   };
 }

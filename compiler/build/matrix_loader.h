@@ -17,6 +17,7 @@ struct MatrixOperand {
   ir::SharedLayout tile{};  // that one CTA holds
   bool transposed = false;  // by the threads that copy it, on its way
   bool shared = false;      // one matrix for the whole batch
+  int compression = 1;      // elements of K for each one of the tile
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
 };

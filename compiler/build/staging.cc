@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/integer_math.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -13,7 +14,9 @@ namespace {
 constexpr int kLineBytes = 128;      // that a row of a bulk store has where it can
 constexpr int kMostTransposed = 64;  // columns of the accumulator that are transposed at once
 
-int BytesOf(const StagedTile& tile) { return static_cast<int>(DataTypeBytes(tile.type)); }
+// Of adjacent elements of a row of D, and back. REQUIRES: they are whole bytes.
+int BytesOf(const StagedTile& tile, int elements) { return static_cast<int>(ir::BytesOf(tile.type, elements)); }
+int ElementsOf(const StagedTile& tile, int bytes) { return 8 * bytes / ir::BitsOf(tile.type); }
 int RowsOf(const StagedTile& tile) { return ir::FragmentLayout{tile.fragment}.Rows(); }
 int PanelsOf(const StagedTile& tile, int panel) { return tile.blocks * base::CeilDiv(tile.columns, panel); }
 
@@ -35,8 +38,8 @@ ir::SharedLayout CopyOf(const StagedTile& tile, int outer, int inner, ir::Swizzl
 
 // Panels that are all alike, as wide as a power of two of columns of D that divides the tile.
 Staging EvenPanels(const StagedTile& tile) {
-  const ir::Swizzle swizzle = ir::WidestSwizzle(std::gcd(tile.columns, tile.widest) / tile.gated * BytesOf(tile));
-  const int columns = ir::SpanBytes(swizzle) / BytesOf(tile);
+  const ir::Swizzle swizzle = ir::WidestSwizzle(BytesOf(tile, std::gcd(tile.columns, tile.widest) / tile.gated));
+  const int columns = ElementsOf(tile, ir::SpanBytes(swizzle));
   const int panel = columns * tile.gated;
   return {.panel = panel,
           .subtile = panel,
@@ -47,8 +50,8 @@ Staging EvenPanels(const StagedTile& tile) {
 // Panels whose rows have `line` bytes, and a last one of what is left; or the whole tile, where that is narrower.
 Staging WidePanels(const StagedTile& tile, int line, int copies) {
   const int of_tile = tile.columns / tile.gated;
-  const int columns = std::min(of_tile, line / BytesOf(tile));
-  const auto row_bytes = std::bit_ceil(static_cast<unsigned>(columns * BytesOf(tile)));
+  const int columns = std::min(of_tile, ElementsOf(tile, line));
+  const auto row_bytes = std::bit_ceil(static_cast<unsigned>(BytesOf(tile, columns)));
   const int panel = columns * tile.gated;
   return {.panel = panel,
           .subtile = std::min(panel, tile.widest),
@@ -60,7 +63,7 @@ Staging WidePanels(const StagedTile& tile, int line, int copies) {
 Staging TransposedPanels(const StagedTile& tile, int panel, int copies) {
   constexpr int kMostSharers = 4;  // the warps of a warpgroup
   const int columns = RowsOf(tile) / tile.rows_per_output;
-  const int row_bytes = columns * BytesOf(tile);
+  const int row_bytes = BytesOf(tile, columns);
   const int sharers = !tile.bulk ? 1 : std::clamp(kLineBytes / row_bytes, 1, kMostSharers);
   LS_CHECK(tile.warps % sharers == 0, sharers, " warps of ", tile.warps, " share a copy");
   return {.panel = panel,

@@ -82,12 +82,12 @@ void DeclareFunction(const FunctionCall& call, DataType d, std::vector<ir::Progr
 }  // namespace
 
 void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params) {
-  if (terms.scale == Scaling::kNone) return;
   if (terms.scale == Scaling::kNv)
     params.insert(params.end(), {{Binding::kBaseTensorScaleA, {}}, {Binding::kBaseTensorScaleB, {}}});
-  if (!ir::BlockScalingOf(terms.scale))
+  if (terms.scale != Scaling::kNone && !ir::BlockScalingOf(terms.scale))
     params.insert(params.end(), {{Binding::kBaseScaleA, {}}, {Binding::kBaseScaleB, {}}});
-  if (DataTypeBytes(terms.type) == 1) params.push_back({Binding::kBaseScaleD, {}});
+  if (terms.HasScaleOfD()) params.push_back({Binding::kBaseScaleD, {}});
+  if (terms.d_scale != OutputScaling::kNone) params.push_back({Binding::kBaseBlockScaleD, {}});
 }
 
 void DeclareSteps(const EpilogueTerms& terms, ir::Program& program) {
@@ -114,9 +114,7 @@ TensorScales SubtileSteps::LoadTensorScales(Builder& b) const {
     scales.a = b.LoadScaleFactor({}, {.binding = Binding::kBaseTensorScaleA});
     scales.b = b.LoadScaleFactor({}, {.binding = Binding::kBaseTensorScaleB});
   }
-  if (terms_.scale != Scaling::kNone && DataTypeBytes(terms_.type) == 1) {
-    scales.d = b.LoadScaleFactor({}, {.binding = Binding::kBaseScaleD});
-  }
+  if (terms_.HasScaleOfD()) scales.d = b.LoadScaleFactor({}, {.binding = Binding::kBaseScaleD});
   return scales;
 }
 
@@ -139,7 +137,13 @@ void SubtileSteps::Write(Builder& b, Subtile& subtile, const TensorScales& scale
                                                             .halves = HalvesOf(terms_.bias, subtile)});
   }
   for (const EpilogueStep& step : terms_.steps) WriteStep(b, step, subtile);
-  subtile.fragment = ScaleBy(b, subtile.fragment, scales.d);
+  if (terms_.d_scale == OutputScaling::kNone) {
+    subtile.fragment = ScaleBy(b, subtile.fragment, scales.d);
+    return;
+  }
+  std::vector<ValueId> operands = subtile.Operands();
+  if (scales.d != ir::kNoValue) operands.push_back(scales.d);
+  subtile.fragment = b.Quantize(operands, {.scaling = terms_.d_scale, .type = terms_.type});
 }
 
 void SubtileSteps::WriteStep(Builder& b, const EpilogueStep& step, Subtile& subtile) const {

@@ -43,7 +43,7 @@ class SubtileSteps {
 
   // Once a role, before its tiles.
   TensorScales LoadTensorScales(ir::Builder& b) const;
-  // steps(alpha * scale factors * accumulator + beta * C + bias) * scale factor of D.
+  // steps(alpha * scale factors * accumulator + beta * C + bias) * scale factor of D, or that quantised in blocks.
   void Write(ir::Builder& b, Subtile& subtile, const TensorScales& scales) const;
   // Rows of the accumulator that a warp has in one block: those that are kept.
   int RowsOfWarp() const;

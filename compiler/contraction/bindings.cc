@@ -4,6 +4,7 @@
 #include "compiler/contraction/im2col_box.h"
 #include "compiler/plan/packing.h"
 #include "ir/epilogue_steps.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -23,7 +24,8 @@ constexpr size_t DimensionOf(Binding binding) { return kWidth - binding.index; }
 Operand OperandOf(Binding map) {
   if (map == Binding::kMapEdge) return Operand::kA;
   if (map == Binding::kMapDRest) return Operand::kD;
-  if (map.family == BindingFamily::kMapScale) return static_cast<Operand>(map.index);
+  if (map.family == BindingFamily::kMapScale || map.family == BindingFamily::kMapMetadata)
+    return static_cast<Operand>(map.index);
   LS_CHECK(map.family == BindingFamily::kMap, "no operand has the tensor map ", ir::PrintBinding(map));
   return static_cast<Operand>(map.index);
 }
@@ -157,10 +159,12 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kMapEdge:
     case BindingFamily::kMapDRest:
     case BindingFamily::kMapScale:
+    case BindingFamily::kMapMetadata:
     case BindingFamily::kBase:
     case BindingFamily::kBaseBias:
     case BindingFamily::kBaseScale:
     case BindingFamily::kBaseTensorScale:
+    case BindingFamily::kBaseBlockScale:
     case BindingFamily::kWorkspace:
     case BindingFamily::kBaseE:
     case BindingFamily::kBasePartialRows:
@@ -178,7 +182,7 @@ namespace {
 // Where the contraction's elements of C, D and what lies as D does begin in the caller's tensors.
 int64_t OffsetOf(const Contraction& contraction, Binding binding) {
   if (binding == Binding::kMapD || binding == Binding::kMapDRest || binding == Binding::kBaseD)
-    return contraction.d.first * contraction.d.ElementBytes();
+    return contraction.d.BytesOf(contraction.d.first);
   if (binding == Binding::kBaseC) return contraction.c.first * contraction.c.ElementBytes();
   if (binding.family != BindingFamily::kBaseE) return 0;
   size_t operand = 0;
@@ -218,29 +222,41 @@ std::vector<BoundParam> BindParams(const Contraction& contraction, const Schedul
 void PlaceInWorkspace(std::vector<BoundParam>& params, Binding base, size_t begin) {
   for (BoundParam& bound : params) {
     const bool mapped = ir::KindOf(bound.param.binding) == ir::ParamKind::kTensorMap;
-    if (mapped && bound.tensor.scales) continue;
+    if (mapped && bound.tensor.component != ir::OperandComponent::kElements) continue;
     if ((mapped ? ir::BaseOf(bound.tensor.operand) : bound.param.binding) == base) bound.in_workspace = begin;
   }
 }
 
-// Rows of blocks, one row for every 128 rows of the matrix.
+// Matrices of lines of blocks, many of which are a row of the tensor map.
+MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::OperandComponent component,
+                         const ir::Param& param) {
+  constexpr int kRow = ir::ScaleBlock::kMapRowBytes, kLines = ir::ScaleBlock::kMapRowLines;
+  return {.operand = operand,
+          .component = component,
+          .type = memory.type,
+          .dims = {kRow, memory.extents[StoredTensor::kPixel] / kLines, memory.extents[StoredTensor::kImage]},
+          .strides = {kRow, memory.pitches[StoredTensor::kImage]},
+          .box = {kRow, param.box.outer / kLines, 1}};
+}
+
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
   const std::optional<ir::BlockScaling> scaling = ir::BlockScalingOf(contraction.scale);
   LS_CHECK(scaling.has_value(), "no scale factors in blocks");
-  const StoredTensor memory =
-      ir::ScaleBlocks(*scaling, contraction.batch, operand == Operand::kA ? contraction.m : contraction.n,
-                      contraction.run * contraction.runs);
-  return {.operand = operand,
-          .scales = true,
-          .type = memory.type,
-          .dims = {memory.Inner(), memory.extents[StoredTensor::kPixel], memory.extents[StoredTensor::kImage]},
-          .strides = {memory.pitches[StoredTensor::kPixel], memory.pitches[StoredTensor::kImage]},
-          .box = {param.box.inner, param.box.outer, 1}};
+  const int64_t rows = operand == Operand::kA ? contraction.m : contraction.n;
+  return BlockTensor(ir::ScaleBlocks(*scaling, contraction.batch, rows, contraction.run * contraction.runs), operand,
+                     ir::OperandComponent::kScales, param);
+}
+
+MappedTensor MetadataTensor(const Contraction& contraction, const ir::Param& param) {
+  LS_CHECK(contraction.IsSparse(), "no metadata of a dense operand");
+  return BlockTensor(ir::MetadataBlocks(contraction.a.type(), contraction.batch, contraction.m, contraction.run),
+                     Operand::kA, ir::OperandComponent::kMetadata, param);
 }
 
 MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, const ir::Param& param) {
   const Operand operand = OperandOf(param.binding);
   if (param.binding.family == BindingFamily::kMapScale) return ScaleTensor(contraction, operand, param);
+  if (param.binding.family == BindingFamily::kMapMetadata) return MetadataTensor(contraction, param);
   const OperandSource source = SourceForProduct(contraction, schedule, operand);
   MappedTensor tensor = SourceTensor(contraction, source, operand, param);
   tensor.operand = operand;

@@ -32,8 +32,8 @@ class ProblemNumbers {
 // A tensor as the copy engine sees it; elements, fastest dimension first. Strides are those of dimensions 1 and
 // up.
 struct MappedTensor {
-  ir::Operand operand{};  // whose base address is used
-  bool scales = false;    // or the base address of its scale factors
+  ir::Operand operand{};             // whose base address is used,
+  ir::OperandComponent component{};  // of this component
   DataType type{};
   std::vector<int64_t> dims{}, strides{};
   std::vector<int64_t> box{};  // tiled: one per dimension; im2col: channels and positions

@@ -1,7 +1,9 @@
 #include "compiler/contraction/contraction.h"
 
 #include <numeric>
+#include <optional>
 
+#include "base/check.h"
 #include "base/integer_math.h"
 #include "ir/epilogue_steps.h"
 
@@ -55,19 +57,26 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
 }
 
 // The pixels of a phase among those of `source`. Its base is aligned as that of every phase.
-void TakePhase(const ConvProblem& problem, const GradientPhase& phase, OperandSource& source) {
-  for (size_t d = 0; d < phase.pixels.size(); ++d) {
+void TakePhase(const ConvProblem& problem, const ConvGeometry& phase, OperandSource& source) {
+  for (size_t d = 0; d < phase.output.size(); ++d) {
     if (problem.stride[d] == 1) continue;
     const size_t dimension = ir::StoredTensor::kPlane + d;
     int64_t& pitch = source.memory.pitches[dimension];
     if (problem.input[d] > 1) source.align = std::gcd(source.align, pitch * source.ElementBytes());
     source.first += phase.first[d] * pitch;
-    source.memory.extents[dimension] = phase.pixels[d];
+    source.memory.extents[dimension] = phase.output[d];
     pitch *= problem.stride[d];
   }
 }
 
 }  // namespace
+
+ir::MmaKind Contraction::Kind() const {
+  const std::optional<ir::MmaKind> kind = ir::MmaKindOf(a.type(), b.type(), scale);
+  LS_CHECK(kind.has_value(), "no matrix instruction multiplies ", DataTypeName(a.type()), " by ",
+           DataTypeName(b.type()));
+  return *kind;
+}
 
 const OperandSource& Contraction::Of(Operand operand) const {
   const OperandSource* const sources[] = {&a, &b, &c, &d};
@@ -107,6 +116,7 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size
         contraction.beta = kind.beta;
         contraction.bias = BiasOf(kind);
         contraction.scale = kind.scale;
+        if constexpr (requires { kind.d_scale; }) contraction.d_scale = kind.d_scale;
         contraction.sum = kind.sum;
         contraction.numerics = kind.numerics;
         contraction.steps = &kind.epilogue;
@@ -114,9 +124,8 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size
       problem);
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   if (conv != nullptr && conv->pass == ConvPass::kDgrad) {
-    const GradientPhase phase = PhasesOf(*conv).at(number);
-    TakePhase(*conv, phase, contraction.c);
-    TakePhase(*conv, phase, contraction.d);
+    TakePhase(*conv, contraction.geometry, contraction.c);
+    TakePhase(*conv, contraction.geometry, contraction.d);
   }
   contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
   return contraction;

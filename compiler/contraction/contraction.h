@@ -10,6 +10,7 @@
 
 #include "compiler/contraction/conv_geometry.h"
 #include "compiler/contraction/operand_source.h"
+#include "ir/mma.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 
@@ -37,6 +38,7 @@ struct Contraction {
   double alpha = 1, beta = 0;
   BiasAxis bias = BiasAxis::kNone;
   Scaling scale = Scaling::kNone;
+  OutputScaling d_scale = OutputScaling::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Numerics numerics = Numerics::kDefault;
   const Epilogue* steps = nullptr;  // the problem's
@@ -44,10 +46,18 @@ struct Contraction {
   const OperandSource& Of(ir::Operand operand) const;
   OperandSource& Of(ir::Operand operand);
   const Epilogue& epilogue() const { return *steps; }
+  // The kind of matrix instruction that multiplies A by B.
+  ir::MmaKind Kind() const;
+  // Of an element of A or B in shared memory and Tensor Memory. A type of fewer bits is padded to it there.
+  int OperandBits() const { return ir::InfoOf(Kind()).operand_bits; }
+  int TileBytes(int elements) const { return elements * OperandBits() / 8; }
+  bool IsPadded(const OperandSource& operand) const { return ir::IsPadded(Kind(), operand.type()); }
   // Rows of A and D are positions of the implicit-GEMM index, in a forward convolution and a gradient of its input.
   bool RowsArePixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kM; }
   // K is positions of that index, and A and B pixels: the gradient of filters.
   bool SumsPixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kK; }
+  // Of A only part of K is stored, with metadata (Sparsity::kA).
+  bool IsSparse() const { return a.compression != 1; }
   // Pixels that are read at the taps of a filter; others are read where the index is.
   bool ReadsTaps(ir::Operand operand) const { return operand == (SumsPixels() ? ir::Operand::kB : ir::Operand::kA); }
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this

@@ -84,6 +84,7 @@ void DescribeForward(const ConvProblem& problem, ConvGeometry& geometry) {
 // A convolution of the gradient of y, whose channels are filters, and whose filters are channels of x.
 void DescribeGradient(const ConvProblem& problem, const GradientPhase& phase, ConvGeometry& geometry) {
   geometry.input = problem.Output();
+  geometry.first = phase.first;
   geometry.output = phase.pixels;
   geometry.filter = phase.taps;
   geometry.stride = {1, 1, 1};

@@ -35,6 +35,7 @@ struct ConvGeometry {
   // Position `out` of the output and tap `t` read pixel out * stride - pad + t * dilation, in each dimension.
   // A negative pad crops.
   Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
+  Spatial first{};                 // of a gradient of x: its GradientPhase::first
   Spatial last_tap{}, tap_step{};  // of a packed filter: tap u is tap last_tap - u * tap_step of the one in memory
   int64_t images = 1;
   bool planes = false;                // three spatial dimensions

@@ -70,6 +70,12 @@ constexpr bool IsShared(const GemmProblem&, Operand) { return false; }
 constexpr bool IsShared(const ConvProblem&, Operand) { return false; }
 constexpr bool IsShared(const GroupedGemmProblem&, Operand operand) { return operand != Operand::kB; }
 
+constexpr int CompressionOf(const GemmProblem& problem, Operand operand) {
+  return problem.sparse == Sparsity::kA && operand == Operand::kA ? 2 : 1;
+}
+constexpr int CompressionOf(const ConvProblem&, Operand) { return 1; }
+constexpr int CompressionOf(const GroupedGemmProblem&, Operand) { return 1; }
+
 constexpr ir::OperandRole RoleOf(Operand operand) { return static_cast<ir::OperandRole>(operand); }
 static_assert(RoleOf(Operand::kA) == ir::OperandRole::kA && RoleOf(Operand::kB) == ir::OperandRole::kB &&
               RoleOf(Operand::kC) == ir::OperandRole::kC && RoleOf(Operand::kD) == ir::OperandRole::kD);
@@ -103,7 +109,8 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .inner_axis = axes.inner,
                              .run = RunOf(kind, memory, operand),
                              .align = ir::AlignmentOf(problem, role),
-                             .shared = IsShared(kind, operand)};
+                             .shared = IsShared(kind, operand),
+                             .compression = CompressionOf(kind, operand)};
       },
       problem);
 }

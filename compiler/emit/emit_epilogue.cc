@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
+#include "ir/element_type.h"
 
 namespace laneshift::compiler {
 
@@ -167,24 +168,27 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
   const ir::SharedLayout& layout = buffer.layout;
   LS_CHECK(layout.Columns() == 1, "a staging buffer is one swizzle span wide");
   const ElementIndex index(cx, fragment.layout, e.C32(0), e.C32(0));
-  const int bytes = layout.ElementBytes();
+  const int bits = ir::BitsOf(layout.type);
+  const auto bytes_of = [&](int elements) { return elements * bits / 8; };
   const bool transposed = cx.program.row_axis == ir::Axis::kN;
-  Value* first_byte = e.C32(column * bytes);
+  Value* first_byte = e.C32(bytes_of(column));
   if (buffer.sharers > 1) {
     Value* own = b.CreateAnd(cx.warp, e.C32(buffer.sharers - 1));
-    first_byte = b.CreateMul(own, e.C32(layout.inner / buffer.sharers * bytes));
+    first_byte = b.CreateMul(own, e.C32(bytes_of(layout.inner / buffer.sharers)));
   }
-  if (transposed && bytes == 2 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
+  if (transposed && bits == 16 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
     StoreMatrices(cx, fragment, layout, first_byte, copy_base);
   } else {
     // Registers of one store: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
-    const int run = transposed ? 1 : std::min(fragment.layout.Run(), 16 / bytes);
-    Value* lane_byte = b.CreateAdd(first_byte, b.CreateMul(index.lane_column, e.C32(bytes)));
+    const int run = transposed ? 1 : std::min(fragment.layout.Run(), 128 / bits);
+    LS_CHECK(bits >= 8 || fragment.layout.ColumnLanes() == 0, "lanes would share bytes of packed elements");
+    Value* lane_byte = first_byte;
+    if (bits >= 8) lane_byte = b.CreateAdd(first_byte, b.CreateMul(index.lane_column, e.C32(bits / 8)));
     for (int j = 0; j < fragment.layout.Registers(); j += run) {
       Value* row = b.CreateAdd(index.lane_row, e.C32(index.RowOf(j)));
-      Value* byte = b.CreateAdd(lane_byte, e.C32(index.ColumnOf(j) * bytes));
+      Value* byte = b.CreateAdd(lane_byte, e.C32(bytes_of(index.ColumnOf(j))));
       Value* to = e.Offset(copy_base, e.TileOffset(layout, row, byte));
-      if (run * bytes >= 4) {
+      if (bytes_of(run) >= 4) {
         e.StoreShared(to, e.NarrowWords(layout.type, Run(fragment, j, run)));
       } else {
         e.StoreShared16(to, e.NarrowHalf(layout.type, Run(fragment, j, run)));

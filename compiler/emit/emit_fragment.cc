@@ -43,6 +43,13 @@ void RoleEmitter::StorePartialRow(const Op& op) {
                       Index(op, 4), Index(op, 5));
 }
 
+void RoleEmitter::Quantize(const Op& op) {
+  constexpr size_t kScaleOfD = 4;
+  Value* scale_d = op.operands.size() > kScaleOfD ? scale_factors_.at(op.operands[kScaleOfD]).values[0] : nullptr;
+  fragments_[op.result] =
+      EmitQuantize(cx_, FragmentOf(op), op.As<ir::QuantizeAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3), scale_d);
+}
+
 Value* RoleEmitter::StageCopy(int index_of_buffer, Value* copy) {
   const ir::Buffer& buffer = cx_.program.buffers[index_of_buffer];
   Value* index = b_.CreateAdd(b_.CreateMul(WarpGroup(cx_, buffer.sharers).Number(), e_.C32(buffer.copies)), copy);

@@ -2,6 +2,7 @@
 #include "compiler/emit/emit_role.h"
 #include "compiler/emit/mma_descriptor.h"
 #include "ir/element_type.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -32,8 +33,7 @@ Value* RoleEmitter::Cells(const Slot& slot, int column) {
 
 void RoleEmitter::ForEachDepth(const std::function<void(int, int)>& body) {
   constexpr int kCellBytes = 4;
-  const auto bytes = [&](int k) { return static_cast<int>(ir::BytesOf(cx_.program.operand_type, k)); };
-  for (int k = 0; k < cx_.program.tile_k; k += Depth()) body(k, bytes(k) / kCellBytes);
+  for (int k = 0; k < cx_.program.tile_k; k += Depth()) body(k, k * cx_.program.OperandBits() / 8 / kCellBytes);
 }
 
 // The lanes that an MMA disables: bits of each word of 32 lanes, and those that it is given. Null: none.
@@ -60,34 +60,59 @@ void RoleEmitter::Mma(const Op& op) {
   }
 }
 
+RoleEmitter::BlockMma RoleEmitter::BlockMmaOf(const Op& op, int a_tile, int b_tile) {
+  const Slot &a = SlotOf(op, 2), &b = SlotOf(op, 3);
+  return {.a = LayoutOf(a, a_tile),
+          .b = LayoutOf(b, b_tile),
+          .d = Cells(SlotOf(op, 0)),
+          .a_start = Descriptor(a, a_tile),
+          .b_start = Descriptor(b, b_tile)};
+}
+
 // A cell has four scale factors: those of one, two or four instructions, which select the byte.
 void RoleEmitter::MmaScaled(const Op& op) {
   const auto& attrs = op.As<ir::MmaScaledAttrs>();
-  const SharedLayout& a = LayoutOf(SlotOf(op, 2), attrs.a_tile);
-  const SharedLayout& b = LayoutOf(SlotOf(op, 3), attrs.b_tile);
-  Value* d = Cells(SlotOf(op, 0));
-  Value* a_start = Descriptor(SlotOf(op, 2), attrs.a_tile);
-  Value* b_start = Descriptor(SlotOf(op, 3), attrs.b_tile);
+  const auto [a, b, d, a_start, b_start] = BlockMmaOf(op, attrs.a_tile, attrs.b_tile);
   const int rows = cx_.program.Rows(), columns = cx_.program.Columns();
   ir::MmaInstruction instruction =
       ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, attrs.run);
+  const int b_step = ir::ScaleBlock::TileColumns(columns);
+  Value* b_first = op.operands.size() > 5 ? Index(op, 5) : nullptr;
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
     const int run = k / attrs.run, block = run / ir::ScaleBlock::kFactors;
     instruction.scale_byte = run % ir::ScaleBlock::kFactors;
     Value* a_scales = Cells(SlotOf(op, 1), block * rows / ir::kPartitionLanes);
-    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * columns / ir::kPartitionLanes);
+    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * b_step);
+    if (b_first != nullptr) b_scales = b_.CreateAdd(b_scales, b_first);
     e_.TensorMmaScaled(instruction, d, Step(a_start, a, k), Step(b_start, b, k), k == 0 ? Index(op, 4) : e_.True(),
                        a_scales, b_scales);
   }
 }
 
-void RoleEmitter::ScaleCopy(const Op& op) {
-  const auto& attrs = op.As<ir::ScaleCopyAttrs>();
+// Instructions of types of 16 and 32 bits have one column of metadata each, and their selector counts from even ones;
+// those of 8-bit types have two.
+void RoleEmitter::MmaSparse(const Op& op) {
+  const auto& attrs = op.As<ir::MmaSparseAttrs>();
+  const auto [a, b, d, a_start, b_start] = BlockMmaOf(op, attrs.a_tile, attrs.b_tile);
+  const int rows = cx_.program.Rows() * cx_.program.ctas;
+  ir::MmaInstruction instruction = ir::InstructionOf(OperandOf(a), OperandOf(b), rows, cx_.program.Columns()).Sparse();
+  instruction.saturates = cx_.program.saturates;
+  for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
+    const int column = k * ir::MetadataBlock::kColumns / ir::MetadataBlock::Depth(cx_.program.operand_type);
+    instruction.selector = column % 2;
+    e_.TensorMmaSparse(instruction, d, Step(a_start, a, k / cx_.program.Compression(ir::Operand::kA)),
+                       Step(b_start, b, k), k == 0 ? Index(op, 4) : e_.True(), Cells(SlotOf(op, 1), column));
+  }
+}
+
+void RoleEmitter::BlockCopy(const Op& op) {
+  const auto& attrs = op.As<ir::BlockCopyAttrs>();
   const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
   Value* start = Descriptor(SlotOf(op, 1), attrs.tile);
-  for (int block = 0; block < layout.outer / ir::ScaleBlock::kLines; ++block) {
-    e_.ScaleCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
-                 b_.CreateAdd(start, e_.C64(static_cast<uint64_t>(block * ir::ScaleBlock::kBytes >> 4))));
+  const int block_bytes = attrs.lines * layout.RowBytes();
+  for (int block = 0; block < layout.outer / attrs.lines; ++block) {
+    e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
+                 b_.CreateAdd(start, e_.C64(static_cast<uint64_t>(block * block_bytes >> 4))), attrs.lines);
   }
 }
 

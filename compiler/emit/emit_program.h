@@ -118,6 +118,11 @@ void EmitReduce(const RoleContext& cx, const Fragment& fragment, const ir::Reduc
 void EmitStorePartialRow(const RoleContext& cx, const Fragment& fragment, const ir::StorePartialRowAttrs& attrs,
                          Value* row, Value* column, Value* batch, Value* start, Value* piece);
 
+// emit_quantize.cc: the elements of D divided by the scale factors of their blocks, which are stored. `scale_d`: the
+// f32 factor of D; null with ue8m0.
+Fragment EmitQuantize(const RoleContext& cx, const Fragment& fragment, const ir::QuantizeAttrs& attrs, Value* row,
+                      Value* column, Value* batch, Value* scale_d);
+
 // emit_partial.cc: split-K. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* partial);
 Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* slices);

@@ -5,6 +5,7 @@
 #include "compiler/functions/function_table.h"
 #include "ir/element_type.h"
 #include "ir/proof/channel_proof.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -15,6 +16,7 @@ int PtxVersionOf(const ir::Program& program, const target::Target& target) {
   for (const ir::Channel& channel : program.channels) {
     for (const ir::TileSlot& tile : channel.tiles) {
       const DataType type = tile.layout.type;
+      if (ir::MetadataBlock::Holds(tile.layout)) continue;
       if (ir::ScaleBlock::Holds(type)) return target.mma.block_scale_ptx_version;
       if (ir::IsInteger(type) && type != program.operand_type) return target.mma.mixed_integers_ptx_version;
     }

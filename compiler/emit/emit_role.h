@@ -76,9 +76,15 @@ class RoleEmitter {
   Value* ClcResponseAddress(const Slot& slot);
   // Tensor Memory address of a slot, from `column` on.
   Value* Cells(const Slot& slot, int column = 0);
+  // The tiles of an MMA that reads blocks from Tensor Memory, too, and where its accumulator and they begin.
+  struct BlockMma {
+    const ir::SharedLayout &a, &b;
+    Value *d, *a_start, *b_start;
+  };
+  BlockMma BlockMmaOf(const ir::Op& op, int a_tile, int b_tile);
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
   void ForEachDepth(const std::function<void(int, int)>& body);
-  int Depth() const { return ir::MmaDepth(cx_.program.operand_type); }
+  int Depth() const { return cx_.program.Depth(); }
   DataType AccumulatorType() const { return ir::AccumulatorType(cx_.program.operand_type); }
 
   // One thread of those that execute: the elected one, or lane 0 of each warp after a warp barrier.

@@ -140,7 +140,11 @@ class Emitter {
   // With scale factors in Tensor Memory.
   void TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                        Value* accumulate, Value* a_scales, Value* b_scales);
-  void ScaleCopy(Value* address, Value* descriptor);      // cp.32x128b to all four partitions
+  // With a sparse A, whose metadata is from the cell on that the instruction's selector counts from.
+  void TensorMmaSparse(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
+                       Value* accumulate, Value* metadata);
+  // Lines of 16 bytes: 32, by cp.32x128b to all four partitions, or 128, by cp.128x128b to as many lanes.
+  void BlockCopy(Value* address, Value* descriptor, int lines);
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
@@ -203,8 +207,9 @@ class Emitter {
   Value* Exp2(Value* x);
   Value* Reciprocal(Value* x);
   Value* Tanh(Value* x);
-  Value* RoundToInteger(Value* x);  // to nearest even
-  Value* CutToHalf(Value* x);       // toward zero to a number of f16
+  Value* Divide(Value* x, Value* y);  // to nearest, as IEEE 754 says
+  Value* RoundToInteger(Value* x);    // to nearest even
+  Value* CutToHalf(Value* x);         // toward zero to a number of f16
 
   llvm::IRBuilder<>& ir() { return b_; }
 
@@ -223,6 +228,8 @@ class Emitter {
   BulkLoad BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask);
   std::vector<Value*> Unpack(Value* aggregate, int count);
   Value* Half(Value* word, int index);                                // i16 half of a b32
+  static constexpr size_t kPackedInWord = 8;                          // elements of four bits
+  Value* PackFours(const std::vector<Value*>& values);                // e2m1
   std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
 
   llvm::Module& module_;

@@ -1,5 +1,6 @@
 // How the emitter spells functions of one number, users' functions and conversions between element types.
 #include "base/check.h"
+#include "base/text.h"
 #include "compiler/emit/emitter.h"
 #include "compiler/emit/ptx_words.h"
 #include "ir/element_type.h"
@@ -12,6 +13,7 @@ namespace nv = llvm::Intrinsic;
 
 Value* Emitter::Exp2(Value* x) { return PureAsm("ex2.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
 Value* Emitter::Reciprocal(Value* x) { return PureAsm("rcp.approx.ftz.f32 $0, $1;", "=f,f", F32(), {x}); }
+Value* Emitter::Divide(Value* x, Value* y) { return PureAsm("div.rn.f32 $0, $1, $2;", "=f,f,f", F32(), {x, y}); }
 Value* Emitter::RoundToInteger(Value* x) { return PureAsm("cvt.rni.f32.f32 $0, $1;", "=f,f", F32(), {x}); }
 Value* Emitter::CutToHalf(Value* x) {
   return PureAsm("{ .reg .b16 half; cvt.rz.f16.f32 half, $1; cvt.f32.f16 $0, half; }", "=f,f", F32(), {x});
@@ -75,6 +77,17 @@ Value* Emitter::NarrowHalf(DataType type, const std::vector<Value*>& values) {
   return b_.CreateBitCast(b_.CreateFPTrunc(values[0], narrow), I16());
 }
 
+// The conversion has 8-bit results, which inline PTX cannot return: four of them are joined in the statement.
+Value* Emitter::PackFours(const std::vector<Value*>& values) {
+  LS_CHECK(values.size() == kPackedInWord, values.size(), " elements of four bits in a word");
+  std::string text = "{ .reg .b8 pair<4>; ";
+  for (size_t i = 0; i < kPackedInWord / 2; ++i) {
+    text += base::Cat("cvt.rn.satfinite.e2m1x2.f32 pair", i, ", $", 2 * i + 2, ", $", 2 * i + 1, "; ");
+  }
+  return PureAsm(text + "mov.b32 $0, {pair0, pair1, pair2, pair3}; }", "=r," + AsmConstraints("f", kPackedInWord),
+                 I32(), values);
+}
+
 std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*>& values) {
   std::vector<Value*> words;
   if (ir::BitsOf(type) == 32) {
@@ -84,6 +97,13 @@ std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*
   if (ir::IsFloat8(type)) {
     for (size_t i = 0; i < values.size(); i += 2) words.push_back(NarrowHalf(type, {values[i], values[i + 1]}));
     return JoinHalves(words);
+  }
+  if (type == DataType::kE2m1) {
+    for (size_t i = 0; i < values.size(); i += kPackedInWord) {
+      words.push_back(PackFours({values.begin() + static_cast<std::ptrdiff_t>(i),
+                                 values.begin() + static_cast<std::ptrdiff_t>(i + kPackedInWord)}));
+    }
+    return words;
   }
   const unsigned id = type == DataType::kF16 ? nv::nvvm_ff2f16x2_rn : nv::nvvm_ff2bf16x2_rn;
   for (size_t i = 0; i < values.size(); i += 2) {

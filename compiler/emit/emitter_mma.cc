@@ -5,6 +5,7 @@
 #include "compiler/emit/mma_descriptor.h"
 #include "compiler/emit/ptx_words.h"
 #include "ir/element_type.h"
+#include "ir/op.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace laneshift::compiler {
@@ -17,6 +18,20 @@ namespace {
 
 llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, const ir::MmaInstruction& instruction) {
   return b.getInt32(static_cast<uint32_t>(ir::InfoOf(instruction.kind).llvm));
+}
+
+llvm::Intrinsic::ID ScaledMma(ir::MmaKind kind) {
+  switch (kind) {
+    case ir::MmaKind::kMxf8f6f4:
+      return nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale;
+    case ir::MmaKind::kMxf4:
+      return nv::nvvm_tcgen05_mma_shared_mxf4_block_scale;
+    case ir::MmaKind::kMxf4nvf4:
+      return nv::nvvm_tcgen05_mma_shared_mxf4nvf4_block_scale_block16;
+    default:
+      break;
+  }
+  LS_CHECK(false, "kind ", ir::InfoOf(kind).text, " has no scale factors");
 }
 
 std::string_view RegisterConstraint(DataType type) { return ir::IsInteger(type) ? "=r" : "=f"; }
@@ -72,24 +87,6 @@ void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value*
   arguments.insert(arguments.end(), {KindOf(b_, instruction), C32(kCtaGroup1), C32(kCollectorDiscard)});
   Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
 }
-namespace {
-
-llvm::Intrinsic::ID ScaledMma(ir::MmaKind kind) {
-  switch (kind) {
-    case ir::MmaKind::kMxf8f6f4:
-      return nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale;
-    case ir::MmaKind::kMxf4:
-      return nv::nvvm_tcgen05_mma_shared_mxf4_block_scale;
-    case ir::MmaKind::kMxf4nvf4:
-      return nv::nvvm_tcgen05_mma_shared_mxf4nvf4_block_scale_block16;
-    default:
-      break;
-  }
-  LS_CHECK(false, "kind ", ir::InfoOf(kind).text, " has no scale factors");
-}
-
-}  // namespace
-
 void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                               Value* accumulate, Value* a_scales, Value* b_scales) {
   constexpr uint32_t kCollectorDiscard = 0;
@@ -98,8 +95,19 @@ void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, V
             {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)), accumulate,
              cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
 }
-void Emitter::ScaleCopy(Value* address, Value* descriptor) {
-  Intrinsic(ctas_ == 1 ? nv::nvvm_tcgen05_cp_32x128b_warpx4_cg1 : nv::nvvm_tcgen05_cp_32x128b_warpx4_cg2,
+void Emitter::TensorMmaSparse(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
+                              Value* accumulate, Value* metadata) {
+  constexpr uint32_t kCollectorDiscard = 0;
+  const auto cells = [&](Value* address) { return b_.CreateIntToPtr(address, Pointer(kTensorSpace)); };
+  Intrinsic(nv::nvvm_tcgen05_mma_sp_shared,
+            {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)), accumulate,
+             cells(metadata), KindOf(b_, instruction), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
+}
+void Emitter::BlockCopy(Value* address, Value* descriptor, int lines) {
+  const bool pair = ctas_ == 2;
+  const auto all_lanes = pair ? nv::nvvm_tcgen05_cp_128x128b_cg2 : nv::nvvm_tcgen05_cp_128x128b_cg1;
+  const auto partitions = pair ? nv::nvvm_tcgen05_cp_32x128b_warpx4_cg2 : nv::nvvm_tcgen05_cp_32x128b_warpx4_cg1;
+  Intrinsic(lines == ir::kTensorLanes ? all_lanes : partitions,
             {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
 }
 void Emitter::TensorCopy(Value* address, Value* descriptor) {
@@ -152,7 +160,7 @@ void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_
 
 void Emitter::Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
                     Value* accumulate) {
-  const auto& [kind, a, b, m, n, k, saturates, scale_byte] = instruction;
+  const auto& [kind, a, b, m, n, k, saturates, scale_byte, sparse, selector] = instruction;
   const DataType sums = instruction.accumulator();
   LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
   std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".", DataTypeName(sums), ".",

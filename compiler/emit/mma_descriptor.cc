@@ -61,6 +61,7 @@ Descriptor DescriptorOf(const ir::MmaInstruction& instruction) {
   descriptor.b_format = static_cast<uint32_t>(ir::MmaTypeCode(instruction.kind, instruction.b.type));
   descriptor.transpose_a = instruction.a.mn_major ? 1 : 0;
   descriptor.transpose_b = instruction.b.mn_major ? 1 : 0;
+  descriptor.sparse = instruction.sparse ? 1 : 0;
   descriptor.n_over_8 = static_cast<uint32_t>(instruction.n / 8);
   return descriptor;
 }
@@ -76,6 +77,7 @@ uint32_t InstructionDescriptorBits(const ir::MmaInstruction& instruction) {
     return descriptor.Bits();
   }
   auto descriptor = DescriptorOf<InstructionDescriptor>(instruction);
+  descriptor.sparsity_selector = static_cast<uint32_t>(instruction.selector);
   descriptor.saturate = instruction.saturates ? 1 : 0;
   descriptor.d_format = ir::IsInteger(instruction.accumulator()) ? kS32Accumulator : kF32Accumulator;
   descriptor.m_over_16 = static_cast<uint32_t>(instruction.m / 16);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace laneshift::compiler {
 namespace {
 
@@ -53,6 +55,31 @@ TEST(MmaDescriptor, IntegersAreSummedInS32) {
   EXPECT_EQ(d.a_format, 1u);
   EXPECT_EQ(d.b_format, 0u);
   EXPECT_EQ(d.saturate, 1u);
+}
+
+// PTX ISA, "Instruction descriptor", types of kinds f8f6f4 and mxf8f6f4: E4M3 0, E5M2 1, E2M3 3, E3M2 4, E2M1 5.
+TEST(MmaDescriptor, NarrowTypesHaveTheirCodes) {
+  const std::pair<DataType, uint32_t> codes[] = {
+      {DataType::kE4m3, 0}, {DataType::kE5m2, 1}, {DataType::kE2m3, 3}, {DataType::kE3m2, 4}, {DataType::kE2m1, 5}};
+  for (const auto& [a, a_code] : codes) {
+    for (const auto& [b, b_code] : codes) {
+      const uint32_t types = a_code << 7 | b_code << 10;
+      EXPECT_EQ(InstructionDescriptorBits(ir::InstructionOf({.type = a}, {.type = b}, 128, 128)),
+                types | 1u << 4 | 16u << 17 | 8u << 24);
+      if (a == DataType::kE2m1 && b == DataType::kE2m1) continue;
+      EXPECT_EQ(InstructionDescriptorBits(ir::InstructionOf({.type = a}, {.type = b}, 128, 128, kMxRun)),
+                types | 16u << 17 | 1u << 23 | 1u << 27);
+    }
+  }
+}
+
+// Worked by hand: bits 0 and 2 (selector 1, sparse), f32 sums, bf16, N = 128, M = 128.
+TEST(MmaDescriptor, ASparseInstructionSelectsAColumnOfMetadata) {
+  ir::MmaInstruction instruction =
+      ir::InstructionOf({.type = DataType::kBf16}, {.type = DataType::kBf16}, 128, 128).Sparse();
+  EXPECT_EQ(instruction.k, 32);
+  instruction.selector = 1;
+  EXPECT_EQ(InstructionDescriptorBits(instruction), 0x08200495u);
 }
 
 // The fields of kinds with scale factors have other positions (PTX ISA, "Instruction descriptor", kind mxf8f6f4).

@@ -47,14 +47,14 @@ struct Expected {
 
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
            const ir::Role& role, Expected& expected) {
-  const int steps = program.tile_k / ir::MmaDepth(program.operand_type);
+  const int steps = program.Steps();
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
     if (InfoOf(op.kind).category == ir::OpCategory::kMma && op.kind != OpKind::kMmaRegisters) expected.mma += steps;
-    if (op.kind == OpKind::kScaleCopy) {
+    if (op.kind == OpKind::kBlockCopy) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[1])];
-      const auto tile = static_cast<size_t>(op.As<ir::ScaleCopyAttrs>().tile);
-      expected.copies += channel.tiles[tile].layout.outer / ir::ScaleBlock::kLines;
+      const auto& copy = op.As<ir::BlockCopyAttrs>();
+      expected.copies += channel.tiles[static_cast<size_t>(copy.tile)].layout.outer / copy.lines;
     }
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;

@@ -9,7 +9,9 @@
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/element_type.h"
+#include "ir/mma_support.h"
 #include "ir/problem_keys.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -181,12 +183,11 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
   return Ok();
 }
 
-int BytesOf(DataType type) { return static_cast<int>(DataTypeBytes(type)); }
-
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
-Status CheckDepth(const Schedule& s, DataType operand, int least_bytes) {
+Status CheckDepth(const Schedule& s, const Contraction& contraction, int least_bytes) {
   constexpr int kMostBytes = 512;
-  const int bits = ir::BitsOf(operand), least = 8 * least_bytes / bits, most = 8 * kMostBytes / bits;
+  const DataType operand = contraction.a.type();
+  const int bits = contraction.OperandBits(), least = 8 * least_bytes / bits, most = 8 * kMostBytes / bits;
   for (int k = least; k <= most; k *= 2) {
     if (s.tile_k == k) return Ok();
   }
@@ -197,9 +198,10 @@ Status CheckDepth(const Schedule& s, DataType operand, int least_bytes) {
 // Rows of a tile are whole swizzle spans.
 Status CheckRowBytes(std::string_view what, int elements, DataType type) {
   constexpr int kLeastSpan = 32;
-  if (elements * BytesOf(type) % kLeastSpan == 0) return Ok();
+  const int whole = 8 * kLeastSpan / ir::BitsOf(type);
+  if (elements % whole == 0) return Ok();
   return Refused(Cat("rows of ", elements, " ", DataTypeName(type), " of ", what, " are not multiples of ", kLeastSpan,
-                     " bytes; use a tile n that is a multiple of ", kLeastSpan / BytesOf(type)));
+                     " bytes; use a tile n that is a multiple of ", whole));
 }
 
 // Pairs of adjacent columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
@@ -207,7 +209,7 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
 Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
   constexpr int kLeastSpan = 32, kGated = 2;
   if (!ir::IsGated(epilogue) || s.rows == RowSide::kN) return Ok();
-  const int least = kGated * kLeastSpan / BytesOf(d);
+  const int least = kGated * kLeastSpan * 8 / ir::BitsOf(d);
   if (s.tile_n % least == 0) return Ok();
   return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kGated, " ", DataTypeName(d),
                      " of D, because the gated linear unit combines pairs of columns; use a multiple of ", least));
@@ -217,8 +219,23 @@ Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
 Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
   if (s.rows == RowSide::kM) return Ok();
   if (scale == Scaling::kBlock) return Refused("rows=n does not support the scale factors of scale=block; use rows=m");
-  if (BytesOf(output) > 1) return Ok();
+  if (ir::BitsOf(output) > 8) return Ok();
   return Refused(Cat("rows=n is for results of 16 or 32 bits, not ", DataTypeName(output), "; use rows=m"));
+}
+
+// D in blocks with scale factors. Rows of a tile that are whole swizzle spans are whole blocks.
+Status CheckQuantized(const Contraction& contraction, const Schedule& s, const Target& target) {
+  if (contraction.d_scale == OutputScaling::kNone || ir::BitsOf(contraction.d.type()) >= 8) return Ok();
+  if (!target.Has(Feature::kFloat4))
+    return Refused(Cat("d=", DataTypeName(contraction.d.type()), " needs conversions to it, which ", target.name,
+                       " has not; use d=e4m3 d_scale=mx"));
+  if (s.tile_m != ir::kTensorLanes)
+    return Refused(Cat("with d=", DataTypeName(contraction.d.type()),
+                       " a lane packs a row of the accumulator; use tile m=", ir::kTensorLanes, " instead of ",
+                       s.tile_m));
+  if (s.d_store != StorePath::kTma)
+    return Refused(Cat("d=", DataTypeName(contraction.d.type()), " leaves by bulk stores; use d_store=tma"));
+  return Ok();
 }
 
 // Promoted accumulators: how wide a tile may be, and which blocks of K.
@@ -263,9 +280,11 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
   if (s.rows != RowSide::kM) return Refused("block scaling does not swap A and B; use rows=m");
   if (s.tile_m != ir::ScaleBlock::kRows)
     return Refused(Cat("block scaling needs tile m=", ir::ScaleBlock::kRows, ", not ", s.tile_m));
-  if (s.tile_n % ir::ScaleBlock::kRows != 0)
-    return Refused(Cat("with block scaling tile n=", s.tile_n, " is not whole blocks of scale factors; use ",
-                       ir::ScaleBlock::kRows, " or ", 2 * ir::ScaleBlock::kRows));
+  // CUTLASS begins tiles at halves of a block. Nobody is known to begin them at quarters.
+  constexpr int kHalf = ir::ScaleBlock::kRows / 2;
+  if (s.tile_n % kHalf != 0)
+    return Refused(Cat("with block scaling tile n=", s.tile_n, " is not whole halves of blocks of scale factors; use ",
+                       kHalf, ", ", 2 * kHalf, ", ", 3 * kHalf, " or ", 4 * kHalf));
   const int depth = scaling.run * ir::ScaleBlock::kFactors;
   if (s.tile_k % depth != 0)
     return Refused(Cat("with block scaling tile k=", s.tile_k, " is not whole blocks of scale factors; use ", depth,
@@ -273,6 +292,55 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
   if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
     return Refused("block scaling loads operands by bulk copies; use a_load=tma b_load=tma");
   if (s.b_keep > 0) return Refused("block scaling loads B with its scale factors; use b_keep=0");
+  return Ok();
+}
+
+// The types of both operands.
+Status CheckTypes(const Contraction& contraction, const Target& target) {
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const DataType type = contraction.Of(operand).type();
+    if (!ir::Multiplies(target.mma, contraction.Kind(), type))
+      return Refused(
+          Cat(target.name, " has no matrix instruction for ", DataTypeName(type), "; use e4m3 or e5m2, or sm_100a"));
+  }
+  return Ok();
+}
+
+// Operands whose elements the TMA pads on their way to shared memory.
+Status CheckPadded(const Contraction& contraction, const Schedule& s) {
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const OperandSource& source = contraction.Of(operand);
+    if (!contraction.IsPadded(source)) continue;
+    if ((operand == ir::Operand::kA ? s.a_load : s.b_load) == LoadPath::kTma) continue;
+    return Refused(Cat("only bulk copies pad elements of ", DataTypeName(source.type()), "; use ",
+                       ir::OperandName(operand), "_load=tma"));
+  }
+  return Ok();
+}
+
+// Metadata is in blocks of 128 rows, and instructions read twice as much of B as of A.
+Status CheckSparse(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const DataType type = contraction.a.type();
+  if (!target.mma.multiplies_sparse)
+    return Refused(Cat("sparse=a multiplies by tcgen05.mma.sp, which ", target.name, " has not; use sparse=none"));
+  if (s.rows != RowSide::kM)
+    return Refused(
+        "only the first operand of a matrix instruction may be sparse, and rows=n swaps A and B; use rows=m");
+  if (s.tile_m != ir::MetadataBlock::kRows)
+    return Refused(Cat("sparse=a needs tile m=", ir::MetadataBlock::kRows, ", not ", s.tile_m));
+  const int depth = ir::MetadataBlock::Depth(type);
+  if (s.tile_k % depth != 0)
+    return Refused(
+        Cat("with sparse=a tile k=", s.tile_k, " is not whole blocks of metadata; use ", depth, " or ", 2 * depth));
+  if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
+    return Refused("sparse=a loads operands by bulk copies; use a_load=tma or pack, and the same of b_load");
+  if (s.b_keep > 0) return Refused("sparse=a loads B with the metadata of A; use b_keep=0");
+  constexpr int kLeastSpan = 64;  // bytes of B that an instruction reads along K
+  if (const int bytes = static_cast<int>(contraction.b.BytesOf(s.tile_n / s.ctas));
+      contraction.b.inner_axis == ir::Axis::kN && bytes % kLeastSpan != 0)
+    return Refused(Cat("with sparse=a and ", contraction.b.name, "_major=n rows of ", bytes,
+                       " bytes of B are not whole spans of ", kLeastSpan, "; use a tile n that is a multiple of ",
+                       s.ctas * 8 * kLeastSpan / ir::BitsOf(type)));
   return Ok();
 }
 
@@ -328,7 +396,7 @@ Status CheckLaneShift(const Contraction& contraction, const Schedule& s, const T
   if (s.tile_m != ir::kTensorLanes)
     return Refused(Cat("reuse=lane_shift needs all ", ir::kTensorLanes, " lanes; use tile m=", ir::kTensorLanes,
                        " instead of ", s.tile_m));
-  const int whole = 8 * 128 / ir::BitsOf(contraction.a.type());
+  const int whole = 8 * 128 / contraction.OperandBits();
   if (s.shift == ShiftForm::kSeparate && s.tile_k % whole != 0)
     return Refused(Cat("reuse=lane_shift refreshes single rows of 128 bytes; with tile k=", s.tile_k, " use k=", whole,
                        " or ", 2 * whole));
@@ -376,7 +444,7 @@ Status CheckReuse(const Contraction& contraction, const Schedule& s, const Targe
     return Refused("reuse displaces tiles that the TMA has loaded; use a_load=tma or reuse=im2col");
   if (s.reuse == Reuse::kLaneShift) LS_TRY(CheckLaneShift(contraction, s, target));
   if (s.border == Border::kMask) LS_TRY(CheckMask(geometry, s, target));
-  const int least = 8 * 64 / ir::BitsOf(contraction.a.type());
+  const int least = 8 * 64 / contraction.OperandBits();
   if (s.tile_k < least) {
     return Refused(Cat("with reuse rows must be of 64 bytes or more; with tile k=", s.tile_k,
                        " they are shorter; use k=", least, " to ", 4 * least));
@@ -480,10 +548,10 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
   LS_TRY(CheckIntegerColumns(s, contraction.a.type()));
   LS_TRY(CheckTransposed(s, contraction.d.type(), contraction.scale));
-  LS_TRY(CheckDepth(s, contraction.a.type(), pixels ? 32 : 128));
+  LS_TRY(CheckDepth(s, contraction, pixels ? 32 : 128));
   LS_TRY(CheckRings(s, target));
   // Positions of the implicit-GEMM index are padded to whole parts.
-  const int a_rows = pixels ? s.cluster_n * s.tile_m : a_along_k ? s.tile_m : s.tile_k;
+  const int a_rows = pixels ? s.cluster_n * s.tile_m : a_along_k ? s.tile_m : s.tile_k / contraction.a.compression;
   LS_TRY(CheckCluster(s, target, a_rows, b_along_k ? s.tile_n / s.ctas : s.tile_k));
   if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes(contraction.d_rows, s.tile_n, contraction.d.type()));
   return CheckGate(contraction.epilogue(), contraction.d.type(), s);
@@ -495,7 +563,11 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   const bool pixels = contraction.RowsArePixels();
   if (const auto scaling = ir::BlockScalingOf(contraction.scale))
     LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
+  LS_TRY(CheckTypes(contraction, target));
+  LS_TRY(CheckPadded(contraction, s));
+  if (contraction.IsSparse()) LS_TRY(CheckSparse(contraction, s, target));
   LS_TRY(CheckShape(contraction, s, target));
+  LS_TRY(CheckQuantized(contraction, s, target));
   if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(s, contraction.a.type(), contraction.scale, target));

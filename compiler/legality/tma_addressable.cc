@@ -14,23 +14,33 @@ using base::Cat;
 using ir::Axis;
 using ir::Operand;
 
-constexpr int64_t kTmaUnit = 16;  // bytes; base addresses and strides of a tensor map are multiples of it
+constexpr int64_t kTmaUnit = 16;  // bytes, of the rows that are stored
+// Elements in a box of a tensor map that pads them. The innermost extent of the tensor is a multiple of it (CUDA driver
+// API, cuTensorMapEncodeTiled: 16U4_ALIGN16B and 16U6_ALIGN16B), and so is the first element of each copy (PTX ISA,
+// cp.async.bulk.tensor with sub-byte types).
+constexpr int64_t kPaddedBox = 128;
 constexpr int64_t kLargestElementStride = 8;
 
 Error Unreachable(const OperandSource& source, const std::string& what) {
-  const std::string_view other_path = source.kind != SourceKind::kMatrix ? "leave the path to the chooser"
-                                      : source.name == "d"               ? "use d_store=rows, or pad it"
-                                                                         : "";
+  const std::string_view other_path = ir::BitsOf(source.type()) < 8        ? "pad and align it"
+                                      : source.kind != SourceKind::kMatrix ? "leave the path to the chooser"
+                                      : source.name == "d"                 ? "use d_store=rows, or pad it"
+                                                                           : "";
   return MakeError(ErrorCode::kUnsupported,
                    Cat("the TMA cannot reach ", source.name, ": ", what, "; ",
                        other_path.empty() ? Cat("use ", source.name, "_load=pack, or pad it") : other_path));
 }
 
-Status CheckTmaAddresses(const OperandSource& source) {
+// `padded`: its elements are padded in shared memory.
+Status CheckTmaAddresses(const OperandSource& source, int64_t unit, bool padded) {
   const auto check = [&](std::string_view what, int64_t bytes) -> Status {
-    if (bytes % kTmaUnit == 0) return Ok();
-    return Unreachable(source, Cat("its ", what, " of ", bytes, " bytes is not a multiple of 16"));
+    if (bytes % unit == 0) return Ok();
+    return Unreachable(source, Cat("its ", what, " of ", bytes, " bytes is not a multiple of ", unit));
   };
+  if (padded && source.run % kPaddedBox != 0) {
+    return Unreachable(source, Cat("its rows of ", source.run, " ", DataTypeName(source.type()),
+                                   " are not multiples of ", kPaddedBox, " elements"));
+  }
   LS_TRY(check("base alignment", source.align));
   for (const SourceDistance& distance : DistancesOf(source)) {
     if (distance.used) LS_TRY(check(distance.name, source.BytesOf(distance.elements)));
@@ -109,7 +119,9 @@ Status CheckTmaAddressable(const Contraction& contraction, const Schedule& sched
             ": the columns of a gated pair are in two halves of a row, of which it would load single elements; use ",
             source.name, "_load=copy, or ", source.name, "_major=k"));
   }
-  LS_TRY(CheckTmaAddresses(source));
+  const bool multiplied = operand == Operand::kA || operand == Operand::kB;
+  const bool padded = multiplied && contraction.IsPadded(source);
+  LS_TRY(CheckTmaAddresses(source, padded ? ir::TmaAlignmentOf(source.type(), contraction.Kind()) : kTmaUnit, padded));
   return operand == Operand::kD ? CheckTmaStores(contraction, schedule, source)
                                 : CheckTmaLoads(contraction, schedule, operand);
 }

@@ -196,7 +196,7 @@ class RoleLowering {
     ForEachOp(siblings, [&](const Op& op) {
       if (op.kind == OpKind::kWorkRequest && op.operands[0] == slot) bytes += ir::kClcResponseBytes;
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
-        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.Bytes();  // of any CTA
+        bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.CopiedBytes();  // of any CTA
       }
       if (op.kind == OpKind::kLoadPixels && op.operands[0] == slot) {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();

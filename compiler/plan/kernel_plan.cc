@@ -14,7 +14,11 @@ class KernelPlanner {
  public:
   KernelPlanner(const Problem& problem, const Schedule& schedule, const target::Target& target,
                 const GridLimits& limits)
-      : problem_(problem), schedule_(schedule), target_(target), limits_(limits) {}
+      : problem_(problem),
+        schedule_(schedule),
+        target_(target),
+        limits_(limits),
+        contractions_(ContractionsOf(problem)) {}
 
   Result<KernelPlan> Plan(std::vector<PassDump>* dumps) && {
     LS_ASSIGN(ir::Program program, BuildProgram(problem_, schedule_, target_, dumps));
@@ -23,7 +27,7 @@ class KernelPlanner {
       LS_ASSIGN(most_, limits_.resident_clusters(program));
     }
     PlacePartials(program);
-    const size_t last = ContractionsOf(problem_) - 1;
+    const size_t last = contractions_ - 1;
     for (size_t i = 0; i < last; ++i) {
       LS_ASSIGN(PlannedLaunch product, MakeProduct(i, program));
       plan_.launches.push_back(std::move(product));
@@ -47,7 +51,7 @@ class KernelPlanner {
   void PlacePartials(const ir::Program& program) {
     if (program.FindParam(ir::Binding::kWorkspace) == nullptr) return;
     int64_t partials = 0;
-    for (size_t i = 0; i < ContractionsOf(problem_); ++i)
+    for (size_t i = 0; i < contractions_; ++i)
       partials = std::max(partials, DivisionOf(ContractionOf(problem_, schedule_, i)).partials);
     plan_.workspace.Add(WorkspaceUse::kSplitK, static_cast<size_t>(ir::WorkspaceOf(program).Bytes(partials)));
   }
@@ -100,6 +104,7 @@ class KernelPlanner {
   const Schedule& schedule_;
   const target::Target& target_;
   const GridLimits& limits_;
+  const size_t contractions_;
   KernelPlan plan_;
   int most_ = 1;  // clusters of the main kernel at one time
 };

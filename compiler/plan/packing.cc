@@ -30,6 +30,9 @@ constexpr int64_t kCopyAlignment = 16;  // bytes, required by the TMA
 LoadPath PathOf(const Schedule& schedule, Operand operand) {
   return operand == Operand::kA ? schedule.a_load : schedule.b_load;
 }
+LoadPath& PathOf(Schedule& schedule, Operand operand) {
+  return operand == Operand::kA ? schedule.a_load : schedule.b_load;
+}
 
 // The same rows, with the layout of the copy.
 OperandSource Packed(OperandSource source) {
@@ -42,10 +45,6 @@ OperandSource Packed(OperandSource source) {
   memory.pitches[kImage] = memory.extents[kPlane] * memory.pitches[kPlane];
   source.align = kCopyAlignment;
   return source;
-}
-
-LoadPath& PathOf(Schedule& schedule, Operand operand) {
-  return operand == Operand::kA ? schedule.a_load : schedule.b_load;
 }
 
 // Whether all pixels of the images are rows of one matrix.
@@ -72,6 +71,12 @@ Contraction RowsOfPixels(Contraction contraction, Operand operand) {
   contraction.batch = 1;
   ExtentOf(contraction, source.outer_axis) = rows;
   ExtentOf(contraction, source.inner_axis) = channels;
+  return contraction;
+}
+
+// K as the operand has it in memory: a sparse A half of it.
+Contraction OfStoredDepth(Contraction contraction, Operand operand) {
+  contraction.run /= contraction.Of(operand).compression;
   return contraction;
 }
 
@@ -174,6 +179,10 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
                            "or images of ",
                            source.name, "; pack its images, or use ", name, "_load=tma"));
     }
+    if (contraction.IsPadded(source)) {
+      return MakeError(ErrorCode::kUnsupported, Cat("only bulk copies pad elements of ", DataTypeName(source.type()),
+                                                    "; use ", name, "_load=tma"));
+    }
     if (DataTypeBits(source.type()) < 8) {
       return MakeError(ErrorCode::kUnsupported,
                        Cat("the TMA cannot reach ", name, ", and ", name, "_load=pack copies whole bytes: rows of ",
@@ -223,9 +232,12 @@ std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule
   for (const Operand operand : kPackableOperands) {
     if (!IsPacked(schedule, operand)) continue;
     const SourceKind kind = contraction.Of(operand).kind;
-    matrices = matrices || kind == SourceKind::kMatrix;
-    if (kind == SourceKind::kMatrix) continue;
-    PackStep step{kind == SourceKind::kPixels ? RowsOfPixels(contraction, operand) : contraction, schedule};
+    const bool together = kind == SourceKind::kMatrix && !contraction.IsSparse();
+    matrices = matrices || together;
+    if (together) continue;
+    PackStep step{
+        kind == SourceKind::kPixels ? RowsOfPixels(contraction, operand) : OfStoredDepth(contraction, operand),
+        schedule};
     const Operand other = operand == Operand::kA ? Operand::kB : Operand::kA;
     if (IsPacked(schedule, other)) PathOf(step.schedule, other) = LoadPath::kTma;
     steps.push_back(std::move(step));
@@ -248,7 +260,8 @@ Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& sc
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
-  program.operand_type = TypeOfSize(contraction.a.type());
+  // Packed operands have one size; the other one may have another.
+  program.operand_type = TypeOfSize(contraction.Of(IsPacked(schedule, Operand::kA) ? Operand::kA : Operand::kB).type());
   program.tile_m = kPackWarps * kRowsOfWarp;
   program.tile_n = kRowBytes / static_cast<int>(DataTypeBytes(program.operand_type));
   program.tile_k = 1;

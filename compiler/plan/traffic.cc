@@ -102,13 +102,13 @@ class RoleTraffic {
     return body;
   }
 
-  // Bytes of shared memory that a load fills.
+  // Bytes that a load brings.
   int64_t LoadedBytes(const Op& op) const {
     if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
       return BoxBytes(Tile(op, 0, pixels->tile), program_.FindParam(pixels->map)->box) * program_.Parts(pixels->to);
     }
     const auto* gather = std::get_if<ir::GatherAttrs>(&op.attrs);
-    return Tile(op, 0, gather != nullptr ? gather->tile : op.As<ir::LoadAttrs>().tile).Bytes();
+    return Tile(op, 0, gather != nullptr ? gather->tile : op.As<ir::LoadAttrs>().tile).CopiedBytes();
   }
 
   Traffic CountProduct(const Op& op) const {
@@ -123,9 +123,9 @@ class RoleTraffic {
       return {.tensor_shifts = Steps() * shift->issues};
     if (op.kind == OpKind::kTensorRefresh)
       return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
-    if (const auto* scales = std::get_if<ir::ScaleCopyAttrs>(&op.attrs)) {
-      const SharedLayout& tile = Tile(op, 1, scales->tile);
-      return {.tensor_copies = tile.outer / ir::ScaleBlock::kLines, .tensor_copy_bytes = tile.Bytes()};
+    if (const auto* blocks = std::get_if<ir::BlockCopyAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 1, blocks->tile);
+      return {.tensor_copies = tile.outer / blocks->lines, .tensor_copy_bytes = tile.Bytes()};
     }
     return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
   }
@@ -145,9 +145,9 @@ class RoleTraffic {
     return channel.tiles[static_cast<size_t>(tile)].layout;
   }
 
-  // An instruction works on 32 bytes of K.
-  int64_t Steps() const { return program_.tile_k / ir::MmaDepth(program_.operand_type); }
-  int64_t StepBytes() const { return ir::BytesOf(program_.operand_type, ir::MmaDepth(program_.operand_type)); }
+  // An instruction works on 32 bytes of K, and with a sparse A on 64 of B, in the same time.
+  int64_t Steps() const { return program_.Steps(); }
+  static constexpr int64_t StepBytes() { return ir::kMmaRowBits / 8; }
 
   // One MMA of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
@@ -155,7 +155,9 @@ class RoleTraffic {
     const int64_t timed = std::max<int64_t>(rows, target_.mma.full_rate_rows);
     return {.mma_instructions = instructions,
             .idle_mmas = idle ? instructions : 0,
-            .mma_shared_bytes = instructions * (read + program_.Columns() / program_.ctas) * StepBytes(),
+            .mma_shared_bytes = instructions *
+                                (read + program_.Columns() / program_.ctas * program_.Compression(ir::Operand::kA)) *
+                                StepBytes(),
             // The rate is one of bytes: operands of other types take the clocks of 16-bit ones of the same bytes.
             .mma_clocks = instructions * timed * program_.Columns() * StepBytes() / 2 / target_.mma_macs_per_clock};
   }
@@ -218,7 +220,8 @@ KernelTraffic CountLaunch(const ProblemNumbers& numbers, const Schedule& schedul
 KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                            const target::Target& target, int sm_count) {
   KernelTraffic traffic;
-  for (size_t i = 0; i < ContractionsOf(problem); ++i) {
+  const size_t count = ContractionsOf(problem);
+  for (size_t i = 0; i < count; ++i) {
     const KernelTraffic launch =
         CountLaunch(ProblemNumbers(ContractionOf(problem, schedule, i)), schedule, program, target, sm_count);
     traffic.all += launch.all;

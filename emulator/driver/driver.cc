@@ -18,15 +18,41 @@ namespace laneshift::emulator {
 
 using namespace device;  // NOLINT: the driver's vocabulary is all of this file's subject
 
+namespace {
+
+// In the order of Profile.
+constexpr DeviceProfile kProfiles[] = {
+    {"b200", "laneshift emulator (B200 profile)", 10, 0, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a,
+     "sm_100a", true},
+    {"h200", "laneshift emulator (H200 profile)", 9, 0, 132, 60 << 20, 1980000, 3201000, 6144, Chip::kSm90a, "sm_90a",
+     false},
+    {"b300", "laneshift emulator (B300 profile)", 10, 3, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a,
+     "sm_103a", true},
+    {"thor", "laneshift emulator (Thor profile)", 11, 0, 20, 32 << 20, 1575000, 4266000, 256, Chip::kSm100a, "sm_110a",
+     true},
+};
+
+}  // namespace
+
 DeviceProfile ProfileOf(const Options& options) {
-  static constexpr DeviceProfile kProfiles[] = {
-      {"laneshift emulator (B200 profile)", 10, 0, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a, "sm_100a",
-       true},
-      {"laneshift emulator (H200 profile)", 9, 0, 132, 60 << 20, 1980000, 3201000, 6144, Chip::kSm90a, "sm_90a", false},
-  };
   DeviceProfile profile = kProfiles[static_cast<size_t>(options.profile)];
   if (options.multiprocessors > 0) profile.multiprocessors = options.multiprocessors;
   return profile;
+}
+
+std::string_view ProfileName(Profile profile) { return kProfiles[static_cast<size_t>(profile)].id; }
+
+Result<Profile> ProfileOfTarget(std::string_view target) {
+  std::string known;
+  for (size_t i = 0; i < std::size(kProfiles); ++i) {
+    const std::string_view own = kProfiles[i].target;
+    if (target == own ||
+        (target.ends_with('f') && target.substr(0, target.size() - 1) == own.substr(0, own.size() - 1)))
+      return static_cast<Profile>(i);
+    known += base::Cat(known.empty() ? "" : ", ", own);
+  }
+  return MakeError(ErrorCode::kInvalidArgument,
+                   base::Cat("no emulated device runs '", target, "'; those of ", known, " are emulated"));
 }
 
 DriverState& TheDriver() {
@@ -215,9 +241,12 @@ CuResult DriverState::ReturnFault(const Fault& fault) {
 }
 
 Result<Profile> ParseProfile(std::string_view name) {
-  if (name == "b200") return Profile::kB200;
-  if (name == "h200") return Profile::kH200;
-  return MakeError(ErrorCode::kInvalidArgument, base::Cat("unknown device profile '", name, "': b200 or h200"));
+  std::string known;
+  for (size_t i = 0; i < std::size(kProfiles); ++i) {
+    if (name == kProfiles[i].id) return static_cast<Profile>(i);
+    known += base::Cat(known.empty() ? "" : ", ", kProfiles[i].id);
+  }
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("unknown device profile '", name, "': ", known));
 }
 
 Result<Completion> ParseCompletion(std::string_view name) {

@@ -17,7 +17,7 @@
 
 namespace laneshift::emulator {
 
-enum class Profile : uint8_t { kB200, kH200 };
+enum class Profile : uint8_t { kB200, kH200, kB300, kThor };
 enum class HazardChecks : uint8_t { kOff, kOn };
 // clusterlaunchcontrol.try_cancel: a quarter of the clusters start and may cancel the others, or all start.
 enum class Cancellation : uint8_t { kAccept, kRefuse };
@@ -49,8 +49,11 @@ struct Options {
 
 // The arithmetic of MMAs: "hardware" or "fast".
 Result<SumArithmetic> ParseArithmetic(std::string_view name);
-// "b200" or "h200".
+// "b200", "h200", …
+std::string_view ProfileName(Profile profile);
 Result<Profile> ParseProfile(std::string_view name);
+// The device that a target with a letter is named after: that of "sm_100a" and of "sm_100f".
+Result<Profile> ProfileOfTarget(std::string_view target);
 // "eager", "late" or "random".
 Result<Completion> ParseCompletion(std::string_view name);
 

@@ -42,14 +42,16 @@ CuResult CheckTarget(const ModuleSyntax& syntax, const DeviceProfile& profile, s
                         kNewestPtx / 10, ".", kNewestPtx % 10, " are");
     return kCuErrorUnsupportedPtxVersion;
   }
-  // sm_NN runs on NN and later; sm_NNa on exactly NN; sm_NNf on NN's family.
+  // sm_NN runs on NN and later; sm_NNa on exactly NN; sm_NNf on NN and what is later of its major version.
   std::string_view target = syntax.target;
   const char last = target.empty() ? ' ' : target.back();
-  const bool exact = last == 'a' || last == 'f';
-  if (exact) target.remove_suffix(1);
+  if (last == 'a' || last == 'f') target.remove_suffix(1);
   const auto number = target.starts_with("sm_") ? base::ParseInt(target.substr(3)) : std::nullopt;
   const int own = profile.major * 10 + profile.minor;
-  if (!number || (exact ? *number != own : *number > own)) {
+  const bool runs = number && (last == 'a'   ? *number == own
+                               : last == 'f' ? *number <= own && *number / 10 == profile.major
+                                             : *number <= own);
+  if (!runs) {
     message = base::Cat("the module is for ", syntax.target, ", this device is ", profile.target);
     return kCuErrorNoBinaryForGpu;
   }

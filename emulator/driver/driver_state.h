@@ -29,7 +29,7 @@ inline constexpr int kBlocksPerProcessor = 32;
 inline constexpr int kRegistersPerProcessor = 65536;
 
 struct DeviceProfile {
-  const char* name;
+  const char *id, *name;
   int major, minor, multiprocessors, l2_bytes, clock_khz, memory_clock_khz, bus_bits;
   Chip chip;
   const char* target;

@@ -24,7 +24,7 @@ MmaQualifiers QualifiersOf(const Instruction& i, const MmaForm& form) {
   q.kind = static_cast<Tcgen05Kind>(i.modifiers & 0xff);
   q.cta_group = static_cast<int>(i.modifiers >> 8 & 0xff);
   q.scale_vector = static_cast<int>(i.modifiers >> 16 & 0xff);
-  q.sparsity = form.sparse ? Sparsity::kSparse : Sparsity::kDense;
+  q.sparsity = form.sparse ? SparseForm::kSparse : SparseForm::kDense;
   q.weight_mode = form.ws ? WeightMode::kWeightStationary : WeightMode::kOrdinary;
   return q;
 }

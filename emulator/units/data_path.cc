@@ -7,7 +7,7 @@ DataPathLayout LayoutOf(const MmaQualifiers& q, int m, const Policies& policies)
   if (m == 64) return q.weight_mode == WeightMode::kWeightStationary ? DataPathLayout::kE : DataPathLayout::kF;
   if (m == 256) return DataPathLayout::kA;
   if (q.cta_group == 1) return DataPathLayout::kD;
-  const bool half = q.sparsity == Sparsity::kSparse && policies.sparse_pair_layout == SparsePairLayout::kHalfLanes;
+  const bool half = q.sparsity == SparseForm::kSparse && policies.sparse_pair_layout == SparsePairLayout::kHalfLanes;
   return half ? DataPathLayout::kC : DataPathLayout::kB;
 }
 

@@ -73,7 +73,8 @@ uint32_t ReservedBits(const MmaQualifiers& q) {
   uint32_t reserved = 1u << 6 | 1u << 23 | 1u << 29;
   if (q.kind != Tcgen05Kind::kI8) reserved |= 1u << 3;
   if (q.kind == Tcgen05Kind::kI8) reserved |= 0x3u << 13;
-  if (q.kind == Tcgen05Kind::kF8f6f4 || q.kind == Tcgen05Kind::kI8 || q.sparsity == Sparsity::kDense) reserved |= 0x3u;
+  if (q.kind == Tcgen05Kind::kF8f6f4 || q.kind == Tcgen05Kind::kI8 || q.sparsity == SparseForm::kDense)
+    reserved |= 0x3u;
   if (q.weight_mode == WeightMode::kOrdinary) reserved |= 0x3u << 30;
   return reserved;
 }
@@ -83,7 +84,7 @@ std::vector<int> LegalM(const MmaQualifiers& q) {
   if (q.weight_mode == WeightMode::kWeightStationary) return {32, 64, 128};
   if (IsBlockScaled(q.kind)) {
     if (q.cta_group == 1) return {128};
-    if (q.sparsity == Sparsity::kSparse) return {256};
+    if (q.sparsity == SparseForm::kSparse) return {256};
     return {128, 256};
   }
   if (q.cta_group == 1) return {64, 128};
@@ -98,9 +99,9 @@ bool StepIsOpen(const MmaQualifiers& q, const Tcgen05Descriptor& d) {
 // Why N is not legal, or nothing.
 std::optional<std::string> WrongN(const MmaQualifiers& q, const Tcgen05Descriptor& d, const Policies& policies) {
   if (q.weight_mode == WeightMode::kWeightStationary) {
-    const bool ok = d.n == 64 || d.n == 128 || (d.n == 256 && q.sparsity == Sparsity::kDense);
+    const bool ok = d.n == 64 || d.n == 128 || (d.n == 256 && q.sparsity == SparseForm::kDense);
     if (ok) return std::nullopt;
-    return base::Cat("N ", d.n, " with .ws must be 64", q.sparsity == Sparsity::kDense ? ", 128 or 256" : " or 128");
+    return base::Cat("N ", d.n, " with .ws must be 64", q.sparsity == SparseForm::kDense ? ", 128 or 256" : " or 128");
   }
   int step = q.cta_group == 1 ? 8 : 16;
   if (StepIsOpen(q, d) && policies.smallest_n == SmallestN::kSixteen) step = 16;
@@ -200,7 +201,7 @@ std::string_view NameOf(Tcgen05Kind kind) {
 
 Result<Tcgen05Descriptor> DecodeInstructionDescriptor(const MmaQualifiers& q, uint32_t bits, const Policies& policies) {
   if ((bits & ReservedBits(q)) != 0) return Bad(q, bits, "reserved bits are set");
-  const bool sparse = q.sparsity == Sparsity::kSparse;
+  const bool sparse = q.sparsity == SparseForm::kSparse;
   if (Field(bits, 2, 1) != static_cast<uint32_t>(sparse)) {
     return Bad(q, bits, sparse ? "the instruction is .sp but bit 2 is clear" : "bit 2 (sparse) is set without .sp");
   }
@@ -247,9 +248,9 @@ PolicySet PoliciesOf(const MmaQualifiers& q, const Tcgen05Descriptor& d) {
   if (q.kind == Tcgen05Kind::kF16 && d.a != d.b) used.Add(Policy::kMixedHalves);
   if (d.d == AccumulatorType::kF16) used.Add(Policy::kUpperHalf);
   if (d.sparsity_selector >= 2) used.Add(Policy::kHighSelector);
-  if (q.sparsity == Sparsity::kSparse && q.kind == Tcgen05Kind::kTf32) used.Add(Policy::kTf32Nibble);
-  if (q.sparsity == Sparsity::kSparse && IsBlockScaled(q.kind)) used.Add(Policy::kSparseScales);
-  if (q.sparsity == Sparsity::kSparse && q.cta_group == 2 && d.m == 128) used.Add(Policy::kSparsePairLayout);
+  if (q.sparsity == SparseForm::kSparse && q.kind == Tcgen05Kind::kTf32) used.Add(Policy::kTf32Nibble);
+  if (q.sparsity == SparseForm::kSparse && IsBlockScaled(q.kind)) used.Add(Policy::kSparseScales);
+  if (q.sparsity == SparseForm::kSparse && q.cta_group == 2 && d.m == 128) used.Add(Policy::kSparsePairLayout);
   return used;
 }
 

@@ -17,14 +17,14 @@ std::string_view NameOf(Tcgen05Kind kind);
 inline bool IsBlockScaled(Tcgen05Kind kind) {
   return kind == Tcgen05Kind::kMxf8f6f4 || kind == Tcgen05Kind::kMxf4 || kind == Tcgen05Kind::kMxf4nvf4;
 }
-enum class Sparsity : uint8_t { kDense, kSparse };
+enum class SparseForm : uint8_t { kDense, kSparse };
 enum class WeightMode : uint8_t { kOrdinary, kWeightStationary };  // tcgen05.mma, tcgen05.mma.ws
 
 // The qualifiers of the opcode that decide what a descriptor may say.
 struct MmaQualifiers {
   Tcgen05Kind kind = Tcgen05Kind::kF16;
   int cta_group = 1;
-  Sparsity sparsity = Sparsity::kDense;
+  SparseForm sparsity = SparseForm::kDense;
   WeightMode weight_mode = WeightMode::kOrdinary;
   int scale_vector =
       0;  // scale factors per row: 1, 2, 4 for .scale_vec::NX (block16 = 4, block32 = 1 or 2); 0: the default

@@ -21,7 +21,7 @@ TEST(Tcgen05Descriptor, DecodesTheWorkedValues) {
       mx4{Tcgen05Kind::kMxf4};
   MmaQualifiers pair = f16, sparse = f16, ws = f16, nv4{Tcgen05Kind::kMxf4nvf4}, nv4_pair;
   pair.cta_group = 2;
-  sparse.sparsity = Sparsity::kSparse;
+  sparse.sparsity = SparseForm::kSparse;
   ws.weight_mode = WeightMode::kWeightStationary;
   nv4.scale_vector = 4;
   nv4_pair = nv4;
@@ -71,7 +71,7 @@ TEST(Tcgen05Descriptor, RefusesWhatIsWrongByName) {
   const MmaQualifiers f16{Tcgen05Kind::kF16};
   MmaQualifiers pair = f16, sparse = f16;
   pair.cta_group = 2;
-  sparse.sparsity = Sparsity::kSparse;
+  sparse.sparsity = SparseForm::kSparse;
   EXPECT_NE(message(f16, 0x10400490).find("M 256 must be one of 64, 128"), std::string::npos);
   EXPECT_NE(message(pair, 0x04400490).find("M 64 must be one of 128, 256"), std::string::npos);
   EXPECT_NE(message(f16, 0x08000490).find("N 0"), std::string::npos);

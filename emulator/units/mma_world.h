@@ -138,7 +138,7 @@ class World {
 
   MmaRequest Request() const {
     MmaRequest r;
-    r.qualifiers = {form_.kind, form_.ctas, form_.sparse ? Sparsity::kSparse : Sparsity::kDense,
+    r.qualifiers = {form_.kind, form_.ctas, form_.sparse ? SparseForm::kSparse : SparseForm::kDense,
                     form_.ws ? WeightMode::kWeightStationary : WeightMode::kOrdinary, form_.factors};
     r.d = {static_cast<uint16_t>(form_.lane), 0};
     const auto [leading_a, stride_a] = Strides(form_.a, form_.transpose_a);

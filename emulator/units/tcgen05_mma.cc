@@ -37,7 +37,7 @@ Status CheckForm(const MmaRequest& r, const Tcgen05Descriptor& shape, const Poli
   if (r.shift_a && shape.m != 128 && shape.m != 256)
     return Bad(r, base::Cat(".ashift needs M 128 or 256, not ", shape.m));
   if (tensor_a && shape.transpose_a) return Bad(r, "A in Tensor Memory cannot be transposed");
-  if (r.metadata.has_value() != (q.sparsity == Sparsity::kSparse)) {
+  if (r.metadata.has_value() != (q.sparsity == SparseForm::kSparse)) {
     return Bad(r, "sparsity metadata belongs to .sp, and only to it");
   }
   if (r.metadata && r.shift_a && policies.ashift_metadata == AshiftMetadata::kRefused) {
@@ -214,7 +214,7 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
     LS_ASSIGN(plan.zero_columns, DecodeZeroColumns(*request.zero_columns, shape, policies));
   }
 
-  const int b_bytes = request.qualifiers.sparsity == Sparsity::kSparse ? 64 : 32;
+  const int b_bytes = request.qualifiers.sparsity == SparseForm::kSparse ? 64 : 32;
   plan.tile_a = TileOf(shape, true, shape.m / plan.ctas, 32);
   plan.tile_b = TileOf(shape, false, shape.n / plan.ctas + plan.zero_columns.shift, b_bytes);
   LS_ASSIGN(plan.b, DecodeTcgen05Descriptor(request.b, policies));

@@ -110,7 +110,8 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
    for the gradient of x y, w, z and x, and for that of w y, x, z and w. The
    tensor_scale fields are the f32 factors of whole operands of scale=nv. Of a grouped GEMM `group_offsets` has groups +
    1 integers of 32 bits, the rows at which groups begin and that at which the last one ends; with layout=masked
-   `group_sizes` has instead the rows of each group. */
+   `group_sizes` has instead the rows of each group. `block_scale_d` gets the scale factors of the blocks of D
+   (d_scale=mx or nv). */
 typedef struct laneshift_arguments {
   size_t struct_bytes;
   const void* a;
@@ -128,10 +129,23 @@ typedef struct laneshift_arguments {
   void* workspace;
   const void* group_offsets;
   const void* group_sizes;
+  void* block_scale_d;
+  const void* metadata_a; /* of a sparse A */
 } laneshift_arguments;
 laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, struct CUstream_st* stream,
                                                   const laneshift_arguments* arguments, char* error,
                                                   size_t error_bytes);
+
+/* For a problem with sparse=a (laneshift/sparsity.h): the bytes of the stored elements of A, of its metadata and of the
+   dense A. Each result may be null. */
+laneshift_status laneshift_sparse_bytes(const char* problem, size_t* elements_bytes, size_t* metadata_bytes,
+                                        size_t* dense_bytes, char* error, size_t error_bytes);
+/* Host memory of these sizes. Compress: LANESHIFT_INVALID_ARGUMENT names the first row and group of `dense` that is not
+   2:4 sparse. Expand is the inverse. */
+laneshift_status laneshift_sparse_compress(const char* problem, const void* dense, void* elements, void* metadata,
+                                           char* error, size_t error_bytes);
+laneshift_status laneshift_sparse_expand(const char* problem, const void* elements, const void* metadata, void* dense,
+                                         char* error, size_t error_bytes);
 
 /* Memory of the engine's device, initially zero, for programs that do not use a CUDA driver or runtime themselves; on
    the emulator it is the only way. `bytes` may be 0: the address is then null, which Execute accepts as no workspace.
@@ -145,6 +159,23 @@ laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t o
 laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t offset, void* to, size_t bytes,
                                        char* error, size_t error_bytes);
 void laneshift_memory_free(laneshift_memory* memory);
+
+/* Tensors in narrow types with scale factors of blocks, on the host: laneshift/quantize.h. Set `struct_bytes` to
+   sizeof(laneshift_quantized). `type` is "e4m3", "e5m2" or "e2m1", `scaling` "mx" or "nv"; `scale` is 1, or with nv the
+   f32 by which numbers are multiplied. Numbers are of type "f32", "f16" or "bf16". */
+typedef struct laneshift_quantized {
+  size_t struct_bytes;
+  int64_t batch, rows, columns;
+  const char* type;
+  const char* scaling;
+  float scale;
+} laneshift_quantized;
+laneshift_status laneshift_quantized_bytes(const laneshift_quantized* tensor, size_t* elements, size_t* factors,
+                                           char* error, size_t error_bytes);
+laneshift_status laneshift_quantize(const laneshift_quantized* tensor, const char* from_type, const void* from,
+                                    void* elements, void* factors, char* error, size_t error_bytes);
+laneshift_status laneshift_dequantize(const laneshift_quantized* tensor, const void* elements, const void* factors,
+                                      const char* to_type, void* to, char* error, size_t error_bytes);
 
 #ifdef __cplusplus
 }

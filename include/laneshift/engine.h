@@ -125,7 +125,9 @@ struct EngineOptions {
 // read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit, those of whole tensors
 // only with Scaling::kNv. `epilogue`: the operands of the problem's epilogue, in the order of the steps that have one.
 // `group_offsets`: only of a grouped GEMM, the row at which each group begins, and that at which the last one ends;
-// with layout=masked instead `group_sizes`, the rows of each group.
+// with layout=masked instead `group_sizes`, the rows of each group. `block_scale_d`: only with d_scale, the scale
+// factors of the blocks of D, which are written, all of their layout; with d_scale=nv `scale_d` is the f32 factor of D.
+// `metadata_a`: of a sparse A, aligned to 16 bytes (laneshift/sparsity.h).
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -140,6 +142,8 @@ struct GemmArguments {
   EpilogueArguments epilogue{};
   const int32_t* group_offsets = nullptr;
   const int32_t* group_sizes = nullptr;
+  void* block_scale_d = nullptr;
+  const void* metadata_a = nullptr;
 };
 
 // The same for a convolution. `z` is read if beta != 0, `bias` if the problem has one. `y` may equal `z`.

@@ -4,6 +4,8 @@
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16
 //   gemm m=7 n=1000 k=129 batch=4 a=f16 a_major=m d=f32 alpha=0.5 beta=1 bias=n
 //   gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block
+//   gemm m=512 n=2048 k=512 a=e4m3 b=e4m3 d=e4m3 scale=mx d_scale=mx
+//   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 sparse=a
 //   conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 epilogue=bias_n+gelu_tanh
 //   grouped_gemm groups=64 m=8192 n=4096 k=7168 a=bf16 b=bf16 d=bf16
@@ -26,10 +28,26 @@
 namespace laneshift {
 
 // tf32 is an f32 in memory whose low 13 bits the tensor core ignores.
-// e2m1 is packed: two elements in a byte, the first one in bits 3:0. ue8m0 and ue4m3 are types of scale factors only.
-enum class DataType : uint8_t { kF16, kBf16, kF32, kE4m3, kE5m2, kTf32, kS8, kU8, kS32, kE2m1, kUe8m0, kUe4m3 };
+// Elements of fewer than eight bits are packed, the first one in the low bits: two e2m1 in a byte, four e3m2 or e2m3 in
+// three bytes (docs/narrow-types.md). ue8m0 and ue4m3 are types of scale factors only.
+enum class DataType : uint8_t {
+  kF16,
+  kBf16,
+  kF32,
+  kE4m3,
+  kE5m2,
+  kTf32,
+  kS8,
+  kU8,
+  kS32,
+  kE2m1,
+  kUe8m0,
+  kUe4m3,
+  kE3m2,
+  kE2m3
+};
 
-// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32", "e2m1", "ue8m0", "ue4m3".
+// "f16", "bf16", "f32", "e4m3", "e5m2", "tf32", "s8", "u8", "s32", "e2m1", "ue8m0", "ue4m3", "e3m2", "e2m3".
 std::string_view DataTypeName(DataType type);
 int64_t DataTypeBits(DataType type);
 // REQUIRES: its elements are whole bytes.
@@ -58,7 +76,7 @@ enum class SumPrecision : uint8_t {
 };
 constexpr int64_t kPromotedRun = 128;
 
-// Scale factors of e4m3, e5m2 and e2m1 operands, in device memory. An e4m3 or e5m2 D also has one, an f32 that
+// Scale factors of operands of eight bits or fewer, in device memory. An e4m3 or e5m2 D also has one, an f32 that
 // multiplies the stored value.
 enum class Scaling : uint8_t {
   kNone,
@@ -66,9 +84,9 @@ enum class Scaling : uint8_t {
   // f32. A: one for each row and kScaleRun of k: [batch][k / kScaleRun, rounded up][m], m contiguous.
   // B: one for kScaleRun x kScaleRun of n and k: [batch][n / kScaleRun, rounded up][k / kScaleRun, rounded up].
   kBlock,
-  // MXFP8 and MXFP4, multiplied by the tensor core (sm_100a): ue8m0, one for each row of A, or column of B, and kMxRun
-  // of k, in the 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which the
-  // factor of row r and run s is byte (r % 32) * 16 + (r / 32) * 4 + s; the blocks along k of 128 rows follow each
+  // MXFP8, MXFP6, MXFP4, multiplied by the tensor core (sm_100a): ue8m0, one for each row of A or column of B and
+  // kMxRun of k, in the 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which
+  // the factor of row r and run s is byte (r % 32) * 16 + (r / 32) * 4 + s; the blocks along k of 128 rows follow each
   // other, then those of the next 128 rows, then those of the next matrix. Blocks are whole: factors beyond m, n or k
   // are not NaN (0xff).
   kMx,
@@ -76,9 +94,24 @@ enum class Scaling : uint8_t {
   // sums are multiplied. Factors beyond m, n or k are not NaN (0x7f, 0xff).
   kNv,
 };
+// D in a narrow type, with scale factors of blocks of its rows that the kernel computes and writes: what the next GEMM
+// reads as A with the Scaling of the same name. Values are quantised after all steps of the epilogue, reductions among
+// them. docs/quantized-outputs.md has the formulas.
+enum class OutputScaling : uint8_t {
+  kNone,
+  kMx,  // e4m3, e5m2 or e2m1: a ue8m0 factor for kMxRun columns
+  kNv,  // e2m1: a ue4m3 factor for kNvRun columns, and an f32 factor for all of D, which the caller gives
+};
 constexpr int64_t kScaleRun = 128;
 constexpr int kMxRun = 32;
 constexpr int kNvRun = 16;
+
+// Structured sparsity: of each kSparseGroup adjacent elements along K of an operand only half are stored, and metadata
+// says which (laneshift/sparsity.h).
+enum class Sparsity : uint8_t {
+  kNone,
+  kA,  // A is 2:4 sparse, and 1:2 of tf32: m x k/2 elements in memory, by tcgen05.mma.sp on sm_100a
+};
 
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.
 enum class BiasAxis : uint8_t { kNone, kM, kN };
@@ -90,10 +123,13 @@ enum class BiasAxis : uint8_t { kNone, kM, kN };
 //   B  b_major=k: rows of N, each k long, `ldb` apart;   b_major=n: rows of K, each n long, `ldb` apart
 //   C, D: rows of M, each n long, `ldc` and `ldd` apart; C may be D.
 // A batch stride is the distance from matrix i to matrix i+1; 0 means packed.
-// A and B are both f16, both bf16, both tf32, each e4m3 or e5m2, or each s8 or u8; D and C are f16, bf16, f32, e4m3 or
-// e5m2. The sum is accumulated in f32, or as `sum` says; of integers it is exact, in s32. Conversions to 8-bit types
-// saturate. C and the bias have the type of D; of an 8-bit D they are bf16, and C may be of any type if said so.
-// D is s32 only for integer A and B, and then the sum itself: alpha is 1, and there is no C, bias or epilogue.
+// With sparse=a the stored rows of A are k/2 long (a_major=m: there are k/2 of them), and lda and stride_a count stored
+// elements. `k` is always that of B.
+// A and B are both f16, both bf16, both tf32, each a float of 8 bits or fewer, or each s8 or u8; D and C are f16, bf16,
+// f32, e4m3 or e5m2. The sum is accumulated in f32, or as `sum` says; of integers it is exact, in s32. Conversions to
+// 8-bit types saturate. C and the bias have the type of D; of an 8-bit D they are bf16, and C may be of any type if
+// said so. D is s32 only for integer A and B, and then the sum itself: alpha is 1, and there is no C, bias or epilogue.
+// D is e2m1 only with d_scale, in rows of whole 32 elements: its columns, ldd and stride_d are multiples of 32.
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
@@ -105,9 +141,11 @@ struct GemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
+  OutputScaling d_scale = OutputScaling::kNone;
+  Sparsity sparse = Sparsity::kNone;
   Numerics numerics = Numerics::kDefault;
   // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 an operand is not
-  // TMA-addressable.
+  // TMA-addressable; operands whose tiles are padded (docs/narrow-types.md) need 32.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
   Epilogue epilogue{};  // further steps from the accumulator to D
 

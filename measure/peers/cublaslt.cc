@@ -267,6 +267,9 @@ Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_director
   if (problem.scale == Scaling::kBlock) {
     return MakeError(ErrorCode::kUnsupported, "cuBLASLt is not asked for scale=block; compare with scale=tensor");
   }
+  if (problem.sparse != Sparsity::kNone) {
+    return MakeError(ErrorCode::kUnsupported, "cuBLASLt multiplies dense matrices; compare without sparse=a");
+  }
   if (ir::IsGated(problem.epilogue)) {
     return MakeError(ErrorCode::kUnsupported,
                      "cuBLASLt has no gated linear units; compare with an epilogue without them");

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
+#include "ir/stored_tensor.h"
 #include "measure/peers/cublas.h"
 #include "measure/peers/cublaslt.h"
 #include "measure/peers/cudnn.h"
@@ -26,6 +27,13 @@ Result<std::vector<PeerCall>> OpenCublas(const Directories& directories, const d
     return MakeError(ErrorCode::kUnsupported,
                      "cuBLAS has no groups whose sizes only the device knows; run without --vs");
   if (gemm == nullptr) return MakeError(ErrorCode::kUnsupported, "cuBLAS has no convolution; compare with --vs cudnn");
+  for (const DataType type : {gemm->a, gemm->b}) {
+    const auto kind = ir::MmaKindOf(gemm->a, gemm->b, gemm->scale);
+    if (kind && ir::IsPadded(*kind, type)) {
+      return MakeError(ErrorCode::kUnsupported, Cat("cuBLAS does not multiply ", DataTypeName(gemm->a), " by ",
+                                                    DataTypeName(gemm->b), "; run without --vs"));
+    }
+  }
   std::vector<PeerCall> calls;
   std::vector<std::string> notes;
   if (ir::IsGated(gemm->epilogue)) {

@@ -30,6 +30,13 @@ struct Ue4m3 {
 struct E2m1 {
   unsigned char pair;  // the first element is in the low half
 };
+// Four elements in three bytes: element i begins at bit 6 * i.
+struct E3m2 {
+  unsigned char bits;
+};
+struct E2m3 {
+  unsigned char bits;
+};
 __device__ inline float Widen(const Half& x) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
@@ -61,6 +68,17 @@ __device__ inline float Widen(const E2m1& x) {
   const float magnitudes[] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
   const float magnitude = magnitudes[x.pair & 7];
   return x.pair & 8 ? -magnitude : magnitude;
+}
+// The magnitude is a whole number of the least one, 2^(1 - bias - bits of the mantissa).
+__device__ inline float Widen(const E3m2& x) {
+  const unsigned field = x.bits >> 2 & 7, mantissa = x.bits & 3;
+  const float magnitude = (field == 0 ? mantissa : (4 | mantissa) << (field - 1)) * 0.0625f;
+  return x.bits & 32 ? -magnitude : magnitude;
+}
+__device__ inline float Widen(const E2m3& x) {
+  const unsigned field = x.bits >> 3 & 3, mantissa = x.bits & 7;
+  const float magnitude = (field == 0 ? mantissa : (8 | mantissa) << (field - 1)) * 0.125f;
+  return x.bits & 32 ? -magnitude : magnitude;
 }
 __device__ inline float Widen(const signed char& x) { return x; }
 __device__ inline float Widen(const unsigned char& x) { return x; }
@@ -115,6 +133,19 @@ __device__ inline float ElementOf(const T* elements, long long index) {
 __device__ inline float ElementOf(const E2m1* pairs, long long index) {
   return Widen(E2m1{(unsigned char)(pairs[index / 2].pair >> index % 2 * 4)});
 }
+__device__ inline unsigned char SixBits(const unsigned char* bytes, long long index) {
+  const unsigned shift = index * 6 % 8;
+  const unsigned char* at = bytes + index * 6 / 8;
+  unsigned word = at[0];
+  if (shift > 2) word |= (unsigned)at[1] << 8;
+  return word >> shift & 63;
+}
+__device__ inline float ElementOf(const E3m2* elements, long long index) {
+  return Widen(E3m2{SixBits(&elements->bits, index)});
+}
+__device__ inline float ElementOf(const E2m3* elements, long long index) {
+  return Widen(E2m3{SixBits(&elements->bits, index)});
+}
 // The problem's operands as floats. The steps of the epilogue, which the host writes, follow this text.
 struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   // Whether neighbours along K are adjacent in memory.
@@ -124,7 +155,14 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     const unsigned tap = RunOf(q);
     const long long start = at.LeftStart(batch, row, tap);
     if (start < 0) return 0.0f;
-    const float element = ElementOf(a, start + (q - tap * at.run) * at.a.element);
+    long long index = q - tap * at.run;
+    if (at.sparse_group != 0) {
+      int shift;
+      const int codes = metadata[at.CodeByte(batch, row, q, &shift)];
+      index = at.StoredIndex(codes >> shift & 15, index);
+      if (index < 0) return 0.0f;
+    }
+    const float element = ElementOf(a, start + index * at.a.element);
     return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row, q));
   }
   __device__ float Right(long long batch, long long q, long long column) const {
@@ -157,8 +195,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
     return row / 128 * ((at.ColumnsOfD(columns) + 127) / 128) + column / 128;
   }
   __device__ double ScaleOfSum() const {
-    if (scales.tensor_a) return (double)*scales.tensor_a * *scales.tensor_b;
-    return scales.of_tensors ? (double)Scale(scales.a, 0) * Scale(scales.b, 0) : 1.0;
+    return scales.tensor_a == 0 ? 1.0 : (double)*scales.tensor_a * *scales.tensor_b;
   }
   __device__ double Scaled(double value) const { return scales.d == 0 ? value : value * scales.d[0]; }
 };

@@ -43,7 +43,7 @@ int InstructionProducts(const Problem& problem) {
 // Whether everything that the problem stores has 16 bits or fewer: then functions are the hardware's approximations.
 bool StoresNarrowly(const Problem& problem) {
   const DataType output = ir::Stored(problem, ir::OperandRole::kD).type;
-  if (DataTypeBytes(output) > 2) return false;
+  if (ir::BitsOf(output) > 16) return false;
   for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
     if (operand.written && DataTypeBytes(operand.tensor.type) > 2) return false;
   }
@@ -63,7 +63,8 @@ bool NeedsRanges(const Problem& problem) {
 }
 
 bool NeedsHost(const Problem& problem) {
-  return NeedsRanges(problem) || std::holds_alternative<GroupedGemmProblem>(problem);
+  return NeedsRanges(problem) || std::holds_alternative<GroupedGemmProblem>(problem) ||
+         ir::OutputScalingOf(problem) != OutputScaling::kNone;
 }
 
 double SumErrorFactor(const Problem& problem) {
@@ -131,6 +132,11 @@ std::optional<std::string> FailureOf(const Comparison& comparison, const Problem
     return base::Cat(comparison.outside, " of ", comparison.compared,
                      " elements have values that no order of a sum in f32 gives, first: ",
                      output.PrintIndex(comparison.first_outside));
+  }
+  if (comparison.factors_outside > 0) {
+    return base::Cat(comparison.factors_outside,
+                     " scale factors of D are none that a sum in f32 gives, or do not pad with zeros, first: byte ",
+                     comparison.first_factor);
   }
   const double bound = ErrorBound(problem, target);
   if (!(comparison.reductions_error <= kReductionsSlack * bound)) {

@@ -26,6 +26,8 @@ struct Comparison {
   int64_t first_not_finite = -1;  // index in D, counted through all dimensions
   int64_t outside = 0;            // beyond every value that the arithmetic allows (docs/numerics.md)
   int64_t first_outside = -1;     // as first_not_finite
+  int64_t factors_outside = 0;    // scale factors of blocks of D that the arithmetic does not allow, or that do not pad
+  int64_t first_factor = -1;      // the byte of the first of these, in their layout
   int64_t overwritten = 0;        // rows of outputs that belong to no group, and are not as they were
   int64_t first_overwritten = -1;
   double reductions_error = 0;  // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
@@ -52,6 +54,10 @@ struct Comparison {
     if (first_outside < 0 || (part.first_outside >= 0 && part.first_outside < first_outside)) {
       first_outside = part.first_outside;
     }
+    factors_outside += part.factors_outside;
+    if (first_factor < 0 || (part.first_factor >= 0 && part.first_factor < first_factor)) {
+      first_factor = part.first_factor;
+    }
     overwritten += part.overwritten;
     if (first_overwritten < 0) first_overwritten = part.first_overwritten;
     reductions_error = std::max(reductions_error, part.reductions_error);
@@ -72,7 +78,7 @@ double ErrorBound(const Problem& problem, const target::Target& target);
 // jumps (rint, users' functions), or if D has too few elements for the errors of approximated functions to average
 // out. Only the host's reference has ranges.
 bool NeedsRanges(const Problem& problem);
-// Whether only the host's reference knows such a problem: ranges, and groups of rows.
+// Whether only the host's reference knows such a problem: ranges, groups of rows, and D in blocks with scale factors.
 bool NeedsHost(const Problem& problem);
 
 // How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.

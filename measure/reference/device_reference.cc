@@ -120,21 +120,25 @@ using HostArguments = CheckArguments<void, void, void, void, void>;
 static_assert(sizeof(HostArguments::epilogue) == sizeof(EpilogueArguments));
 
 HostArguments ArgumentsFor(const Problem& problem, const GemmArguments& roles, const EpilogueArguments& totals) {
-  const auto scale = [&](OperandRole role, const void* pointer) { return ir::Uses(problem, role) ? pointer : nullptr; };
   const ProductView view = ViewOf(problem);
-  const ScalePointers scales{
-      .a = scale(OperandRole::kScaleA, roles.scale_a),
-      .b = scale(OperandRole::kScaleB, roles.scale_b),
-      .d = static_cast<const float*>(scale(OperandRole::kScaleD, roles.scale_d)),
-      .tensor_a = static_cast<const float*>(scale(OperandRole::kTensorScaleA, roles.tensor_scale_a)),
-      .tensor_b = static_cast<const float*>(scale(OperandRole::kTensorScaleB, roles.tensor_scale_b)),
-      .of_tensors = ir::Uses(problem, OperandRole::kScaleA) && view.scale_run == 0};
+  const auto number = [&](OperandRole role) { return static_cast<const float*>(runtime::AddressOf(roles, role)); };
+  ScalePointers scales{};
+  if (view.scale_run != 0) {
+    scales.a = roles.scale_a;
+    scales.b = roles.scale_b;
+  }
+  if (const auto of_tensors = TensorScaleRolesOf(problem)) {
+    scales.tensor_a = number(of_tensors->a);
+    scales.tensor_b = number(of_tensors->b);
+  }
+  if (ir::Uses(problem, OperandRole::kScaleD)) scales.d = number(OperandRole::kScaleD);
   HostArguments arguments{.at = view,
                           .a = roles.a,
                           .b = roles.b,
                           .c = roles.c,
                           .d = roles.d,
                           .bias = roles.bias,
+                          .metadata = static_cast<const unsigned char*>(roles.metadata_a),
                           .scales = scales,
                           .epilogue = {},
                           .totals = {}};
@@ -160,6 +164,9 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
                                                  const Problem& problem, CodeForm form) {
   if (ir::HasJumps(ir::EpilogueOf(problem))) {
     return MakeError(ErrorCode::kUnsupported, "epilogues with rint or users' functions are compared on the host only");
+  }
+  if (ir::OutputScalingOf(problem) != OutputScaling::kNone) {
+    return MakeError(ErrorCode::kUnsupported, "blocks of D with scale factors are compared on the host only");
   }
   if (std::holds_alternative<GroupedGemmProblem>(problem)) {
     return MakeError(ErrorCode::kUnsupported, "groups of rows are compared on the host only");

@@ -67,18 +67,21 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
       judgement_(!NeedsRanges(problem_)                                     ? Judgement::kByValue
                  : ir::CallsFunctions(problem_) || !ir::HasJumps(epilogue_) ? Judgement::kByRange
                                                                             : Judgement::kByRangeAndEach) {
-  const bool scaled = ir::Uses(problem_, OperandRole::kScaleA);
-  if (ir::Uses(problem_, OperandRole::kTensorScaleA))
-    alpha_ *= double{operands.tensor_scale_a.At(0, 0)} * double{operands.tensor_scale_b.At(0, 0)};
-  if (scaled && view_.scale_run == 0) alpha_ *= double{operands.scale_a.At(0, 0)} * double{operands.scale_b.At(0, 0)};
+  if (const auto scales = TensorScaleRolesOf(problem_)) {
+    alpha_ *= operands.Of(scales->a)->At(0, 0) * operands.Of(scales->b)->At(0, 0);
+  }
   if (ir::Uses(problem_, OperandRole::kScaleD)) last_ = operands.scale_d.At(0, 0);
+  if (const OutputScaling scaling = ir::OutputScalingOf(problem_); scaling != OutputScaling::kNone)
+    quantizer_.emplace(scaling, output_);
 }
 
-void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes,
-                          const HostTensor& d, Comparison& into, FunctionValues& functions, int64_t element) const {
+std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sums,
+                                               const double* magnitudes, const HostTensor& d, Comparison& into,
+                                               FunctionValues& functions, int64_t element) const {
   const int64_t row = view_.RowOfD(batch, i);
   if (ir::IsInteger(output_)) {
-    return CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums[0], magnitudes[0], into);
+    CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums[0], magnitudes[0], into);
+    return std::nullopt;
   }
   const int64_t group = view_.kind == ProductView::kGroups ? batch : 0;
   std::array<ValueRange, 2> values{};
@@ -94,14 +97,79 @@ void HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sum
     const auto before = After(0, gate_, passed, value, at, into, functions);
     if (before) values[static_cast<size_t>(known++)] = *before;
   }
-  if (known < columns_per_output()) return;
+  if (known < columns_per_output()) return std::nullopt;
   const Place own{i, row, view_.ColumnOfD(batch, j, view_.n) / columns_per_output(), element, group};
   std::optional<ValueRange> value = values[0];
   if (columns_per_output() > 1) {
     value = Gated(passed, values, own, into, functions);
     if (value) value = After(gate_ + 1, epilogue_.size(), passed, *value, own, into, functions);
   }
-  if (value) Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), into);
+  if (quantizer_ || !value) return value;
+  Count(d, row, own.column, Saturated(output_, Rounded(*value * last_)), into);
+  return std::nullopt;
+}
+
+// A magnitude in f32 is at least the f32 that is nearest to a lower bound, and likewise above: the formulas are
+// monotonic, so that their results at both ends bound those in between.
+void HostEpilogue::FinishBlock(int64_t batch, int64_t i, int64_t first, std::span<const ValueRange> values,
+                               const HostTensor& d, Comparison& into) const {
+  double least = 0, most = 0, reference = 0;
+  for (const ValueRange& value : values) {
+    if (!std::isfinite(value.low) || !std::isfinite(value.high)) return;  // the inputs overflow; nothing to compare
+    least = std::max(least, value.Has(0) ? 0 : std::min(std::abs(value.low), std::abs(value.high)));
+    most = std::max(most, value.Magnitude());
+    reference = std::max(reference, std::abs(value.at));
+  }
+  const auto scale_d = static_cast<float>(last_);
+  const auto factor_of = [&](double amax) { return quantizer_->FactorOf(static_cast<float>(amax), scale_d); };
+  const int64_t row = view_.RowOfD(batch, i), columns = d.shape.Inner();
+  const int64_t place = ir::FactorOffset(view_.m, (columns + quantizer_->run() - 1) / quantizer_->run(), batch, i,
+                                         first / quantizer_->run());
+  const auto factor = std::to_integer<uint8_t>(operands_.block_scale_d.bytes[static_cast<size_t>(place)]);
+  if (factor < factor_of(least) || factor > factor_of(most)) CountBad(place, into.factors_outside, into.first_factor);
+  const base::FloatFormat format = *ir::InfoOf(output_).format;
+  const auto stored = [&](double value, float multiplier) {
+    return double{base::ToFloat(format, quantizer_->ElementOf(static_cast<float>(value), multiplier))};
+  };
+  const float multiplier = quantizer_->MultiplierOf(factor, scale_d);
+  const float usual = quantizer_->MultiplierOf(factor_of(reference), scale_d);
+  for (size_t c = 0; c < values.size(); ++c) {
+    const ValueRange& value = values[c];
+    const int64_t column = first + static_cast<int64_t>(c);
+    const double out = d.At(row, column);
+    ++into.compared;
+    const int64_t index = row * columns + column;
+    if (!std::isfinite(out) || !std::isfinite(multiplier)) {
+      CountBad(index, into.not_finite, into.first_not_finite);
+      continue;
+    }
+    if (out < stored(value.low, multiplier) || out > stored(value.high, multiplier))
+      CountBad(index, into.outside, into.first_outside);
+    // A block whose factor is 0 is lost, whoever computes it.
+    const double error = (multiplier == 0 ? 0 : out / multiplier) - value.at;
+    const double unavoidable = (usual == 0 ? 0 : stored(value.at, usual) / usual) - value.at;
+    into.error_squares += error * error;
+    into.reference_squares += value.at * value.at;
+    into.rounding_squares += unavoidable * unavoidable;
+  }
+}
+
+void HostEpilogue::CountPadding(Comparison& into) const {
+  if (!quantizer_) return;
+  const std::vector<std::byte>& bytes = operands_.block_scale_d.bytes;
+  std::vector<bool> used(bytes.size());
+  const int64_t blocks = (view_.n / columns_per_output() + quantizer_->run() - 1) / quantizer_->run();
+  for (int64_t batch = 0; batch < view_.batches; ++batch) {
+    for (int64_t row = 0; row < view_.m; ++row) {
+      for (int64_t block = 0; block < blocks; ++block) {
+        used[static_cast<size_t>(ir::FactorOffset(view_.m, blocks, batch, row, block))] = true;
+      }
+    }
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (!used[i] && bytes[i] != std::byte{0})
+      CountBad(static_cast<int64_t>(i), into.factors_outside, into.first_factor);
+  }
 }
 
 // Products of unsigned operands only grow, so that a sum that is clamped at every instruction is the clamped

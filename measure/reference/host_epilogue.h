@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "ir/block_quantizer.h"
 #include "ir/epilogue_steps.h"
 #include "measure/reference/comparison.h"
 #include "measure/reference/epilogue_reductions.h"
@@ -88,11 +89,23 @@ class HostEpilogue {
   // The `index`-th column of B to be multiplied: those of a pair one after the other.
   int64_t ColumnOfB(int64_t index) const { return ir::ColumnOfB(epilogue_, index, view_.n); }
 
+  // Columns of D that are compared at once: 1, or those of a block with a scale factor. Where they are several, Finish
+  // gives the range of the element's value, and FinishBlock compares.
+  int64_t columns_at_once() const { return quantizer_ ? quantizer_->run() : 1; }
   // Compares D's element, given the sums of columns_per_output() products from the `j`-th on with the sums of their
   // magnitudes, and the epilogue's other stores. If a function of the epilogue is not known yet, only its inputs are
   // left for `element` of D.
-  void Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes, const HostTensor& d,
-              Comparison& into, FunctionValues& functions, int64_t element) const;
+  std::optional<ValueRange> Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes,
+                                   const HostTensor& d, Comparison& into, FunctionValues& functions,
+                                   int64_t element) const;
+
+  // Compares the elements of a block from `first` on, and its scale factor, with the ranges of the block's values:
+  // the factor is one of those that the largest magnitude may have, and each element what some value of its range
+  // becomes with that factor.
+  void FinishBlock(int64_t batch, int64_t i, int64_t first, std::span<const ValueRange> values, const HostTensor& d,
+                   Comparison& into) const;
+  // Factors of rows and blocks that D does not have are zero.
+  void CountPadding(Comparison& into) const;
 
  private:
   // What an element is compared with: the value, or the nearest one in its range.
@@ -139,6 +152,7 @@ class HostEpilogue {
   const HostOperands& operands_;
   EpilogueReductions* const totals_;
   const size_t gate_;
+  std::optional<ir::BlockQuantizer> quantizer_;
   const double sum_error_;
   const Judgement judgement_;
 };

@@ -36,7 +36,10 @@ class ElementView {
         std::fill_n(first, view_.run, 0.0f);
         continue;
       }
-      for (int64_t q = 0; q < view_.run; ++q) first[q] = At(operands_.a, start + q * view_.a.element);
+      for (int64_t q = 0; q < view_.run; ++q) {
+        const int64_t index = view_.sparse_group == 0 ? q : StoredIndex(batch, i, q);
+        first[q] = index < 0 ? 0.0f : At(operands_.a, start + index * view_.a.element);
+      }
     }
     if (view_.scale_run == 0) return;
     for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, view_.LeftScale(batch, i, q));
@@ -53,6 +56,12 @@ class ElementView {
   }
 
  private:
+  // Of a sparse A: -1 for an element that is not stored.
+  int64_t StoredIndex(int64_t batch, int64_t i, int64_t q) const {
+    int shift = 0;
+    const auto byte = static_cast<size_t>(view_.CodeByte(batch, i, q, &shift));
+    return view_.StoredIndex(std::to_integer<int>(operands_.metadata_a.bytes[byte]) >> shift & 15, q);
+  }
   static float At(const HostTensor& tensor, int64_t element) {
     return static_cast<float>(ElementAt(tensor.bytes.data(), tensor.shape.type, element));  // exact of operands
   }
@@ -106,11 +115,20 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
     for (int64_t r = 0; r < rows; ++r) {
       const double left = LengthOf(a.data() + r * depth, depth, 1);
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
+      // A piece has whole blocks of D.
+      std::vector<ValueRange> block;
       for (int64_t c = 0; c < columns; c += epilogue.columns_per_output()) {
         const int64_t j = piece.first + c;
         const int64_t before = view.kind == ProductView::kGroups ? 0 : piece.batch * view.m;
         const int64_t element = ((before + row + r) * view.n + j) / epilogue.columns_per_output();
-        epilogue.Finish(piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
+        const auto value =
+            epilogue.Finish(piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
+        if (!value) continue;
+        block.push_back(*value);
+        const auto held = static_cast<int64_t>(block.size());
+        if (held < epilogue.columns_at_once() && c + epilogue.columns_per_output() < columns) continue;
+        epilogue.FinishBlock(piece.batch, row + r, j / epilogue.columns_per_output() - held + 1, block, d, result);
+        block.clear();
       }
     }
   }
@@ -184,36 +202,44 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
   const ProductView& view = epilogue.view();
   std::mt19937_64 random(seed);
   const int64_t columns = view.n / epilogue.columns_per_output();  // of D
+  const int64_t at_once = epilogue.columns_at_once();
   std::uniform_int_distribution<int64_t> element(0, Products(view) * view.m * columns - 1);
   std::vector<int64_t> chosen(static_cast<size_t>(samples));
   for (int64_t& index : chosen) index = element(random);
   std::vector<Comparison> parts(chosen.size());
   const auto compare = [&](int64_t item) {
     const int64_t index = chosen[static_cast<size_t>(item)];
-    const int64_t j = index % columns * epilogue.columns_per_output(), i = index / columns % view.m;
+    const int64_t first = index % columns / at_once * at_once, i = index / columns % view.m;
     const int64_t batch = groups.empty() ? index / columns / view.m : GroupOf(groups, i);
     Comparison& part = parts[static_cast<size_t>(item)];
     part = {};
     if (batch < 0) return;  // a row that belongs to no group
     std::vector<float> left(static_cast<size_t>(view.k)), right(left.size());
     elements.Left(batch, i, left.data());
-    double sums[2] = {}, magnitudes[2] = {};
-    for (int64_t c = 0; c < epilogue.columns_per_output(); ++c) {
-      elements.Right(batch, epilogue.ColumnOfB(j + c), right.data(), 1);
-      for (size_t q = 0; q < left.size(); ++q) {
-        const double product = static_cast<double>(left[q]) * static_cast<double>(right[q]);
-        sums[c] += product;
-        magnitudes[c] += std::abs(product);
+    std::vector<ValueRange> block;
+    for (int64_t column = first; column < std::min(columns, first + at_once); ++column) {
+      const int64_t j = column * epilogue.columns_per_output();
+      double sums[2] = {}, magnitudes[2] = {};
+      for (int64_t c = 0; c < epilogue.columns_per_output(); ++c) {
+        elements.Right(batch, epilogue.ColumnOfB(j + c), right.data(), 1);
+        for (size_t q = 0; q < left.size(); ++q) {
+          const double product = static_cast<double>(left[q]) * static_cast<double>(right[q]);
+          sums[c] += product;
+          magnitudes[c] += std::abs(product);
+        }
       }
+      const int64_t number = item * at_once + column - first;
+      const auto value = epilogue.Finish(batch, i, j, sums, magnitudes, d, part, functions, number);
+      if (value) block.push_back(*value);
     }
-    epilogue.Finish(batch, i, j, sums, magnitudes, d, part, functions, item);
+    if (!block.empty()) epilogue.FinishBlock(batch, i, first, block, d, part);
   };
   for (size_t i = 0; i < functions.size(); ++i) {
     ParallelFor(samples, compare);
     LS_TRY(functions.EvaluateNext(evaluate));
   }
   ParallelFor(samples, compare);
-  return Total(parts, base::Cat("cpu, ", samples, " elements"));
+  return Total(parts, base::Cat("cpu, ", samples * at_once, " elements"));
 }
 
 }  // namespace
@@ -231,14 +257,12 @@ std::vector<HostTensor> HostOperands::RandomEpilogue(const Problem& problem, uin
 }
 
 HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
-  const auto random = [&](OperandRole role) {
-    return ir::Uses(problem, role) ? HostTensor::Random(Stored(problem, role), role, seed) : HostTensor{};
-  };
-  HostOperands operands{random(OperandRole::kA),           random(OperandRole::kB),
-                        random(OperandRole::kC),           random(OperandRole::kBias),
-                        random(OperandRole::kScaleA),      random(OperandRole::kScaleB),
-                        random(OperandRole::kScaleD),      random(OperandRole::kTensorScaleA),
-                        random(OperandRole::kTensorScaleB)};
+  HostOperands operands;
+  for (const OperandRole role : ir::kAllRoles) {
+    HostTensor* const operand = operands.Of(role);
+    if (operand == nullptr || !ir::Uses(problem, role)) continue;
+    *operand = ir::IsWritten(role) ? HostTensor::Poisoned(Stored(problem, role)) : RandomOperand(problem, role, seed);
+  }
   const Status divided = DivideRows(problem, "", seed, operands);
   LS_CHECK(divided.has_value(), "random sizes of groups do not fit");
   operands.epilogue = RandomEpilogue(problem, seed);
@@ -257,7 +281,9 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
                                        &tensor_scale_a,
                                        &tensor_scale_b,
                                        &group_offsets,
-                                       &group_sizes};
+                                       &group_sizes,
+                                       &block_scale_d,
+                                       &metadata_a};
   static_assert(std::size(tensors) == ir::kRoles);
   return tensors[static_cast<size_t>(role)];
 }
@@ -271,6 +297,7 @@ Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operan
   LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d, GroupsFor(problem, operands),
                                                FunctionValues(ir::EpilogueOf(problem), elements), evaluate));
   CountOverwritten(problem, operands, d, comparison);
+  epilogue.CountPadding(comparison);
   totals.Compare(operands.epilogue, comparison);
   return comparison;
 }
@@ -284,8 +311,9 @@ Result<Comparison> CompareSample(const Problem& problem, const HostOperands& ope
   const HostEpilogue epilogue(problem, operands, d.shape.type, nullptr);
   LS_ASSIGN(Comparison comparison,
             SampleView(ElementView(epilogue.view(), operands), epilogue, d, GroupsFor(problem, operands), samples, seed,
-                       FunctionValues(ir::EpilogueOf(problem), samples), evaluate));
+                       FunctionValues(ir::EpilogueOf(problem), samples * epilogue.columns_at_once()), evaluate));
   CountOverwritten(problem, operands, d, comparison);
+  epilogue.CountPadding(comparison);
   return comparison;
 }
 

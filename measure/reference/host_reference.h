@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "measure/reference/comparison.h"
@@ -16,11 +17,13 @@ namespace laneshift::measure {
 // problem does not read may be empty.
 struct HostOperands {
   HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{}, tensor_scale_a{}, tensor_scale_b{}, group_offsets{},
-      group_sizes{};
-  std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold the kernel's results
+      group_sizes{}, block_scale_d{}, metadata_a{};
+  std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold the kernel's results, and so
+                                       // does block_scale_d
 
   // The operand of a role; null for D.
   const HostTensor* Of(OperandRole role) const;
+  HostTensor* Of(OperandRole role) { return const_cast<HostTensor*>(std::as_const(*this).Of(role)); }
 
   // With the problem's shapes, by HostTensor::Random; rows of groups by GroupSizes::kRandom.
   static HostOperands Random(const Problem& problem, uint64_t seed);

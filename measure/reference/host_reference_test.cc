@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "laneshift/sparsity.h"
+
 namespace laneshift::measure {
 namespace {
 
@@ -14,8 +16,14 @@ GemmProblem Parse(std::string_view text) { return std::get<GemmProblem>(*ParsePr
 HostOperands RandomOperands(const GemmProblem& p) { return HostOperands::Random(p, 5); }
 
 // The definition in problem.h, element by element, with independent offsets.
-double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, int64_t i, int64_t j) {
+// `dense`: a sparse A with all of its elements.
+double Definition(const GemmProblem& p, const HostOperands& o, const std::vector<std::byte>& dense, int64_t batch,
+                  int64_t i, int64_t j) {
   const auto a = [&](int64_t q) {
+    if (p.sparse == Sparsity::kA)
+      return ElementAt(
+          dense.data(), p.a,
+          (batch * p.m + (p.a_major == Major::kK ? i : 0)) * p.k + (p.a_major == Major::kK ? q : q * p.m + i));
     const int64_t at = p.a_major == Major::kK ? i * p.lda + q : q * p.lda + i;
     return static_cast<double>(ElementAt(o.a.bytes.data(), p.a, batch * p.stride_a + at));
   };
@@ -43,11 +51,14 @@ double Definition(const GemmProblem& p, const HostOperands& o, int64_t batch, in
 
 HostTensor ComputeByDefinition(const GemmProblem& p, const HostOperands& operands) {
   HostTensor d = HostTensor::Poisoned(Stored(p, OperandRole::kD));
+  const std::vector<std::byte> dense = p.sparse == Sparsity::kA
+                                           ? *ExpandSparse(p, operands.a.bytes, operands.metadata_a.bytes)
+                                           : std::vector<std::byte>{};
   for (int64_t batch = 0; batch < p.batch; ++batch) {
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
         StoreElement(d.bytes.data(), p.d, batch * p.stride_d + i * p.ldd + j,
-                     static_cast<float>(Definition(p, operands, batch, i, j)));
+                     static_cast<float>(Definition(p, operands, dense, batch, i, j)));
       }
     }
   }
@@ -76,7 +87,12 @@ INSTANTIATE_TEST_SUITE_P(All, Reference,
                                          "gemm m=65 n=64 k=5 a=f16 d=f32 a_major=m b_major=n batch=3 bias=m",
                                          "gemm m=9 n=70 k=12 d=f32 lda=20 ldb=16 ldd=77 batch=2 beta=1 ldc=80",
                                          "gemm m=130 n=9 k=70 a=e2m1 d=f32 lda=96 batch=2 scale=nv",
-                                         "gemm m=9 n=130 k=140 a=e2m1 d=f32 scale=mx"));
+                                         "gemm m=9 n=130 k=140 a=e2m1 d=f32 scale=mx",
+                                         "gemm m=9 n=33 k=140 a=e3m2 b=e2m3 d=f32 lda=144 batch=2",
+                                         "gemm m=9 n=33 k=140 a=e2m1 b=e3m2 d=f32 scale=mx",
+                                         "gemm m=140 n=6 k=136 a=bf16 d=f32 lda=70 batch=2 sparse=a",
+                                         "gemm m=20 n=6 k=68 a=tf32 d=f32 a_major=m sparse=a",
+                                         "gemm m=130 n=6 k=132 a=e4m3 d=f32 beta=1 sparse=a"));
 
 TEST(ReferenceFinds, OneWrongElement) {
   const GemmProblem p = Parse("gemm m=20 n=70 k=16 d=f32");
@@ -185,7 +201,7 @@ TEST(ReferenceFinds, OneRoundedElementOfMany) {
   HostTensor d = ComputeByDefinition(p, operands);
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
-      const double rounded = std::rint(Definition(p, operands, 0, i, j));
+      const double rounded = std::rint(Definition(p, operands, {}, 0, i, j));
       StoreElement(d.bytes.data(), p.d, i * p.ldd + j, static_cast<float>(rounded));
     }
   }

@@ -9,6 +9,7 @@
 #include "base/small_float.h"
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 #include "measure/parallel_for.h"
 
@@ -47,18 +48,28 @@ T Load(const std::byte* at) {
   return value;
 }
 
-// Elements of four bits: the first one of a byte is in its low half.
-uint32_t Nibble(const std::byte* bytes, int64_t index) {
-  return std::to_integer<uint32_t>(bytes[index / 2]) >> (4 * (index % 2)) & 15;
+// Elements of fewer than eight bits follow one another from the low bits of the first byte on: element i of `width`
+// bits begins at bit i * width, and may end in the next byte.
+uint32_t PackedBits(const std::byte* bytes, int64_t index, int width) {
+  const int64_t first = index * width;
+  const int shift = static_cast<int>(first % 8);
+  const std::byte* at = bytes + first / 8;
+  uint32_t word = std::to_integer<uint32_t>(at[0]);
+  if (shift + width > 8) word |= std::to_integer<uint32_t>(at[1]) << 8;
+  return word >> shift & ((1u << width) - 1);
 }
-void StoreNibble(std::byte* bytes, int64_t index, uint32_t bits) {
-  const int shift = static_cast<int>(4 * (index % 2));
-  bytes[index / 2] = (bytes[index / 2] & ~(std::byte{15} << shift)) | std::byte(bits << shift);
+void StorePackedBits(std::byte* bytes, int64_t index, int width, uint32_t bits) {
+  const int64_t first = index * width;
+  const int shift = static_cast<int>(first % 8);
+  const uint32_t mask = ((1u << width) - 1) << shift, word = bits << shift;
+  std::byte* at = bytes + first / 8;
+  for (int i = 0; 8 * i < shift + width; ++i) at[i] = (at[i] & ~std::byte(mask >> 8 * i)) | std::byte(word >> 8 * i);
 }
+bool IsPackedType(DataType type) { return ir::BitsOf(type) < 8; }
 
 // The element for a random number in [-1, 1).
 double NumberOf(DataType type, OperandRole role, double uniform) {
-  if (type == DataType::kE2m1) return uniform * ir::LargestOf(type);
+  if (IsPackedType(type)) return uniform * std::min(8.0, ir::LargestOf(type));
   if (type == DataType::kUe8m0) return std::ldexp(1, static_cast<int>(std::floor(4 * uniform)));  // 1/16 to 8
   if (IsScale(role)) return 1 + 0.5 * uniform;
   const ir::DataTypeInfo& info = ir::InfoOf(type);
@@ -71,7 +82,7 @@ double NumberOf(DataType type, OperandRole role, double uniform) {
 
 double ElementAt(const std::byte* bytes, DataType type, int64_t index) {
   const ir::DataTypeInfo& info = ir::InfoOf(type);
-  if (type == DataType::kE2m1) return base::ToFloat(*info.format, Nibble(bytes, index));
+  if (IsPackedType(type)) return base::ToFloat(*info.format, PackedBits(bytes, index, info.bits));
   const std::byte* at = bytes + index * (info.bits / 8);
   if (ir::ScaleBlock::Holds(type)) return base::ToFloat(*info.format, Load<uint8_t>(at));
   if (info.IsFloat8()) return NumbersOf(*info.format)[static_cast<size_t>(*at)];
@@ -86,10 +97,11 @@ double ElementAt(const std::byte* bytes, DataType type, int64_t index) {
 
 void StoreElement(std::byte* bytes, DataType type, int64_t index, double value) {
   const ir::DataTypeInfo& info = ir::InfoOf(type);
-  if (type == DataType::kE2m1) {
+  if (IsPackedType(type)) {
     const auto number = static_cast<float>(value);
-    return StoreNibble(bytes, index,
-                       base::FromFloat(*info.format, number, base::Rounding::kNearestEven, base::Overflow::kSaturate));
+    return StorePackedBits(
+        bytes, index, info.bits,
+        base::FromFloat(*info.format, number, base::Rounding::kNearestEven, base::Overflow::kSaturate));
   }
   const auto element = static_cast<size_t>(info.bits / 8);
   std::byte* at = bytes + static_cast<size_t>(index) * element;
@@ -133,6 +145,19 @@ HostTensor HostTensor::Random(const StoredTensor& shape, OperandRole role, uint6
   return result;
 }
 
+HostTensor RandomOperand(const Problem& problem, OperandRole role, uint64_t seed) {
+  const StoredTensor shape = Stored(problem, role);
+  HostTensor operand = HostTensor::Random(shape, role, seed);
+  if (role != OperandRole::kMetadataA) return operand;
+  // Two codes in each random byte.
+  const std::span<const uint8_t> codes = ir::SparseCodes(Stored(problem, OperandRole::kA).type);
+  for (std::byte& byte : operand.bytes) {
+    const auto random = std::to_integer<size_t>(byte);
+    byte = std::byte(codes[random % codes.size()] | codes[random / codes.size() % codes.size()] << 4);
+  }
+  return operand;
+}
+
 double HostTensor::At(int64_t row, int64_t i) const {
   return ElementAt(bytes.data(), shape.type, shape.RowStart(row) + i);
 }
@@ -140,16 +165,17 @@ double HostTensor::At(int64_t row, int64_t i) const {
 std::optional<std::string> FindOverwrittenPadding(const HostTensor& tensor) {
   const StoredTensor& shape = tensor.shape;
   if (!shape.Padded()) return std::nullopt;
-  const auto bytes = static_cast<size_t>(DataTypeBytes(shape.type));
+  const auto bytes_of = [&](int64_t elements) { return static_cast<size_t>(ir::BytesOf(shape.type, elements)); };
   size_t checked = 0;  // everything before it is a row or checked padding
   for (int64_t row = 0; row < shape.Rows(); ++row) {
-    const auto first = static_cast<size_t>(shape.RowStart(row)) * bytes;
+    const auto first = bytes_of(shape.RowStart(row));
     for (; checked < first; ++checked) {
       if (tensor.bytes[checked] == std::byte{0xff}) continue;
-      return base::Cat("the kernel wrote outside of the output, at element ", checked / bytes,
-                       " of its memory, before ", shape.PrintIndex(row * shape.Inner()));
+      return base::Cat("the kernel wrote outside of the output, at element ",
+                       checked * 8 / static_cast<size_t>(ir::BitsOf(shape.type)), " of its memory, before ",
+                       shape.PrintIndex(row * shape.Inner()));
     }
-    checked = first + static_cast<size_t>(shape.Inner()) * bytes;
+    checked = first + bytes_of(shape.Inner());
   }
   return std::nullopt;
 }

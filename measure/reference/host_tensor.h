@@ -26,14 +26,18 @@ struct HostTensor {
 
   // Every byte 0xff.
   static HostTensor Poisoned(const StoredTensor& shape);
-  // Uniform in [-1, 1), e2m1 in [-6, 6), scale factors in [0.5, 1.5), rounded to the type; integers uniform over their
-  // whole range. A
-  // function only of seed, role and logical index, so the same everywhere.
+  // Uniform in [-1, 1), types of fewer than eight bits up to their largest number or 8, scale factors in [0.5, 1.5),
+  // rounded to the type; integers uniform over their whole range. A function only of seed, role and logical index, so
+  // the same everywhere.
   static HostTensor Random(const StoredTensor& shape, OperandRole role, uint64_t seed);
 
   // Element `i` of row `row`, counted through all dimensions.
   double At(int64_t row, int64_t i) const;
 };
+
+// An operand of the problem, by HostTensor::Random; metadata is a random code for each group of A.
+// REQUIRES: the problem uses it.
+HostTensor RandomOperand(const Problem& problem, OperandRole role, uint64_t seed);
 
 // As the tensor core reads it: tf32 has 0 in the low 13 bits.
 double ElementAt(const std::byte* bytes, DataType type, int64_t index);

@@ -33,6 +33,9 @@ void Describe(const GemmProblem& p, ProductView& view) {
   view.c = MatrixPlace(p.stride_c, p.ldc, 1);
   view.d = MatrixPlace(p.stride_d, p.ldd, 1);
   view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
+  if (p.sparse == Sparsity::kNone) return;
+  view.sparse_group = DataTypeBits(p.a) == 32 ? 2 : 4;
+  view.sparse_wide = DataTypeBits(p.a) > 8 ? 1 : 0;
 }
 
 void Describe(const GroupedGemmProblem& p, ProductView& view) {
@@ -140,6 +143,13 @@ ProductView ViewOf(const Problem& problem) {
       },
       problem);
   return view;
+}
+
+std::optional<TensorScaleRoles> TensorScaleRolesOf(const Problem& problem) {
+  const Scaling scale = std::visit([](const auto& kind) { return kind.scale; }, problem);
+  if (scale == Scaling::kTensor) return TensorScaleRoles{ir::OperandRole::kScaleA, ir::OperandRole::kScaleB};
+  if (scale == Scaling::kNv) return TensorScaleRoles{ir::OperandRole::kTensorScaleA, ir::OperandRole::kTensorScaleB};
+  return std::nullopt;
 }
 
 }  // namespace laneshift::measure

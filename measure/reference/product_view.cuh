@@ -44,6 +44,8 @@ struct ProductView {
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
   int scale_blocks;     // they lie in blocks of 128 rows x 4 runs, both operands' for each row and run
+  int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
+  int sparse_wide;      // its elements have 16 or 32 bits
 
   // Depth, height and width of an index below their product.
   LS_BOTH static void Split(unsigned index, const unsigned* extents, unsigned* to) {
@@ -108,6 +110,26 @@ struct ProductView {
     Split(run_index, filter, at);
     return start + At(b, at);
   }
+  // Of a sparse A: the byte of the metadata that has the code of element q of row i, and how far up in it. 128 rows and
+  // 32 groups have 2048 bytes: 16 for each of 128 lanes, in four words, a word for eight groups of wide elements.
+  LS_BOTH long long CodeByte(long long product, long long i, long long q, int* shift) const {
+    const long long depth = 32 * sparse_group, blocks = (k + depth - 1) / depth, row_blocks = (m + 127) / 128;
+    const long long block = (product * blocks + q / depth) * row_blocks + i / 128;
+    const long long group = q % depth / sparse_group, row = i % 128;
+    long long lane = row, bit = 4 * group;
+    if (sparse_wide) {
+      lane = row / 16 * 16 + group % 8 / 4 * 8 + row % 8;
+      bit = group / 8 * 32 + row % 16 / 8 * 16 + group % 4 * 4;
+    }
+    *shift = (int)(bit % 8);
+    return block * 2048 + lane * 16 + bit / 8;
+  }
+  // The index of element q among those stored of a row, or -1 if it is not stored: then it is zero.
+  LS_BOTH long long StoredIndex(int code, long long q) const {
+    const int at = (int)(q % sparse_group), first = code & 3, second = code >> 2;
+    if (sparse_group == 2) return at == first / 2 ? q / 2 : -1;
+    return at == first ? q / 4 * 2 : at == second ? q / 4 * 2 + 1 : -1;
+  }
   // The element of C or D.
   LS_BOTH long long Stored(const OperandPlace& of, long long product, long long i, long long j) const {
     if (kind == kGradientOfW) {
@@ -153,14 +175,13 @@ struct ProductView {
   }
 };
 
-// Scale factors per tensor or per block; null if there are none.
+// Scale factors; null if there are none.
 struct ScalePointers {
-  const void* a;
+  const void* a;  // of blocks
   const void* b;
-  const float* d;
-  const float* tensor_a;  // besides those of blocks; null: 1
+  const float* tensor_a;  // of all of A
   const float* tensor_b;
-  int of_tensors;
+  const float* d;
 };
 
 // The parameters of the device's reference; void on the host. `epilogue` and `totals` are by operand.
@@ -172,6 +193,7 @@ struct CheckArguments {
   const C* c;
   const D* d;
   const Bias* bias;
+  const unsigned char* metadata;  // of a sparse A
   ScalePointers scales;
   void* epilogue[8];
   double* totals[8];

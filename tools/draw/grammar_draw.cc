@@ -10,7 +10,9 @@
 #include <span>
 
 #include "autotune/space.h"
+#include "base/integer_math.h"
 #include "base/text.h"
+#include "ir/element_type.h"
 #include "ir/function_call.h"
 #include "ir/grammar.h"
 #include "laneshift/problem.h"
@@ -96,6 +98,7 @@ class ProblemDraw {
       }
     }
     if (reach_ == DrawReach::kEmulated) Bound();
+    if (NamesPackedType() && dice_.Chance(0.9)) FitPadded();
     const double chance = dice_.Chance(0.3) ? 0.3 : 0;
     for (const ir::GrammarRow& row : pitches) {
       if (dice_.Chance(chance)) AddPitch(row.name);
@@ -131,6 +134,8 @@ class ProblemDraw {
     }
     if (row.values == "real number") return Given(row, 0.25) ? std::optional(DrawReal(dice_, reach_)) : std::nullopt;
     if (row.values == "steps") return Given(row, 0.4) ? std::optional(DrawSteps()) : std::nullopt;
+    if (row.name == "d_scale") return Given(row, 0.2) ? std::optional(DrawOutputScaling()) : std::nullopt;
+    if (row.name == "sparse") return dice_.Chance(0.12) ? std::optional(DrawSparsity()) : std::nullopt;
     const bool follows = row.usual.starts_with("that of");
     const std::vector<std::string> choices = ChoicesOf(row.values);
     return Given(row, follows ? 0.15 : 0.35) ? std::optional(dice_.Of(choices)) : std::nullopt;
@@ -140,6 +145,15 @@ class ProblemDraw {
     if (row.name == "groups") return Cat(DrawGroups(hint.usually));
     if (reach_ == DrawReach::kWritten && dice_.Chance(0.05)) return Cat(dice_.Scaled(1, int64_t{1} << 40));
     return Cat(DrawExtent(dice_, hint.usually));
+  }
+
+  // Mostly with a type of D that it has, in place of the one that was drawn before.
+  std::string DrawOutputScaling() {
+    const bool mx = dice_.Chance(0.7);
+    if (dice_.Chance(0.1)) return mx ? "mx" : "nv";
+    std::erase_if(words_, [](const std::string& word) { return word.starts_with("d="); });
+    words_.push_back(Cat("d=", mx ? dice_.Of(std::to_array<const char*>({"e4m3", "e5m2", "e2m1"})) : "e2m1"));
+    return mx ? "mx" : "nv";
   }
 
   // Mostly such that they divide the channels, which were drawn before.
@@ -152,6 +166,18 @@ class ProblemDraw {
       word = Cat(word.substr(0, 2), (channels + groups - 1) / groups * groups);
     }
     return groups;
+  }
+
+  // Mostly with whole groups along K, which was drawn before.
+  std::string DrawSparsity() {
+    constexpr int64_t kGroup = 4;
+    const bool whole = dice_.Chance(0.9);
+    for (std::string& word : words_) {
+      if (!whole || !word.starts_with("k=")) continue;
+      const auto k = base::ParseInt(std::string_view(word).substr(2));
+      if (k) word = Cat("k=", (*k + kGroup - 1) / kGroup * kGroup);
+    }
+    return "a";
   }
 
   std::string DrawList(const ir::GrammarRow& row, const NumberHint& hint) {
@@ -197,6 +223,30 @@ class ProblemDraw {
     std::string text = DrawReal(dice_, reach_);
     std::erase(text, '+');
     return text;
+  }
+
+  // Whether an operand has fewer than eight bits.
+  bool NamesPackedType() const {
+    for (int i = 0; i < ir::kDataTypes; ++i) {
+      const auto type = static_cast<DataType>(i);
+      if (ir::BitsOf(type) >= 8) continue;
+      for (const std::string_view key : {"a=", "b="}) {
+        if (std::find(words_.begin(), words_.end(), Cat(key, DataTypeName(type))) != words_.end()) return true;
+      }
+    }
+    return false;
+  }
+
+  // So that the TMA can pad such operands: rows along k, a multiple of 128, with the usual alignment.
+  void FitPadded() {
+    std::erase_if(words_, [](const std::string& word) {
+      return word.starts_with("align_") || word.starts_with("a_major=") || word.starts_with("b_major=");
+    });
+    for (std::string& word : words_) {
+      if (!word.starts_with("k=")) continue;
+      const auto k = base::ParseInt(std::string_view(word).substr(2));
+      if (k && *k < 4096) word = Cat("k=", base::RoundUp(*k, int64_t{128}));
+    }
   }
 
   // Halves the largest number until the problem is small enough.

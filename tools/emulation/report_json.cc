@@ -101,7 +101,7 @@ Json ReportJson(const emulator::Report& report, const emulator::Options& options
                       {"waits", std::move(waits)},
                       {"cycle", fault.cycle}});
   }
-  return {{"device", options.profile == emulator::Profile::kB200 ? "b200" : "h200"},
+  return {{"device", emulator::ProfileName(options.profile)},
           {"policy",
            {{"async", NameOf(options.completion)},
             {"seed", options.seed},

@@ -9,6 +9,7 @@
 
 #include "base/read_file.h"
 #include "base/text.h"
+#include "target/target.h"
 #include "tools/device_options.h"
 #include "tools/emulation/emulator_settings.h"
 #include "tools/emulation/report_json.h"
@@ -43,14 +44,13 @@ struct EmulateOptions {
 
 // The device that the module is for, unless the command line says one.
 Result<emulator::Profile> ProfileOf(const std::string& target, const std::string& ptx) {
-  if (target == "sm_100a") return emulator::Profile::kB200;
-  if (target == "sm_90a") return emulator::Profile::kH200;
-  if (!target.empty())
-    return MakeError(ErrorCode::kInvalidArgument, Cat("--target ", target, " is unknown; use sm_100a or sm_90a"));
+  if (!target.empty()) return emulator::ProfileOfTarget(target);
   const size_t at = ptx.find(".target");
   const size_t word = at == std::string::npos ? at : ptx.find_first_not_of(" \t", at + 7);
-  return word != std::string::npos && ptx.compare(word, 6, "sm_90a") == 0 ? emulator::Profile::kH200
-                                                                          : emulator::Profile::kB200;
+  if (word == std::string::npos) return emulator::Profile::kB200;
+  const size_t end = ptx.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789", word);
+  const Result<emulator::Profile> own = emulator::ProfileOfTarget(ptx.substr(word, end - word));
+  return own ? *own : emulator::Profile::kB200;
 }
 
 Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const std::string& ptx) {
@@ -168,8 +168,9 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
   auto given = std::make_shared<EmulateOptions>();
   verb->add_option("ptx", given->ptx, "the PTX file")->type_name("FILE");
   verb->add_option("--launch", given->launch, "the launch file (JSON)")->type_name("FILE");
-  verb->add_option("--target", given->target, "sm_100a or sm_90a; default: the target of the PTX")
-      ->type_name("sm_100a|sm_90a");
+  verb->add_option("--target", given->target,
+                   "the chip to emulate (laneshift help targets); default: the target of the PTX")
+      ->type_name(target::TargetNames("|"));
   verb->add_option("--async", given->async, "when asynchronous operations complete: eager, late, random or random:SEED")
       ->type_name("eager|late|random:SEED");
   verb->add_option("--arithmetic", given->arithmetic, "sums of MMAs: hardware (bit-exact) or fast")

@@ -18,6 +18,7 @@ namespace laneshift::tools {
 namespace {
 
 using base::Cat;
+using ir::OperandRole;
 
 constexpr const char* kRunExamples = R"(
 Examples:
@@ -65,15 +66,13 @@ void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
 }
 
 Status CheckFiles(const RunSettings& run, size_t problems) {
-  const bool any = !(run.a + run.b + run.c + run.bias + run.scale_a + run.scale_b + run.scale_d + run.tensor_scale_a +
-                     run.tensor_scale_b + run.out)
-                        .empty();
+  const bool any = std::ranges::any_of(run.files, [](const std::string& file) { return !file.empty(); });
   if (!any || problems == 1) return Ok();
-  return MakeError(ErrorCode::kInvalidArgument,
-                   Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d, "
-                       "--tensor_scale_a, --tensor_scale_b and --out belong "
-                       "to one problem, but there are ",
-                       problems, "; run them one by one"));
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d, "
+          "--tensor_scale_a, --tensor_scale_b, --metadata_a and --out belong to one problem, but there are ",
+          problems, "; run them one by one"));
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
@@ -119,24 +118,29 @@ void AddDataOptions(CLI::App& app, RunSettings& run) {
   app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--a,--x", run.a,
-                 "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as "
-                 "'|u1', e2m1: two in a byte)")
-      ->type_name("FILE");
-  app.add_option(
-         "--b,--w", run.b,
-         "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)")
-      ->type_name("FILE");
-  app.add_option("--c,--z", run.c, "C, or z (n, p, q, k), from an .npy file (with beta)")->type_name("FILE");
-  app.add_option("--bias", run.bias, "the bias from an .npy file (with bias=m, bias=n or bias=k)")->type_name("FILE");
-  app.add_option("--scale_a,--scale_x", run.scale_a, "the scale factors of A from an .npy file (with scale=)")
-      ->type_name("FILE");
-  app.add_option("--scale_b,--scale_w", run.scale_b, "the same of B")->type_name("FILE");
-  app.add_option("--scale_d,--scale_y", run.scale_d, "the same of an 8-bit D")->type_name("FILE");
-  app.add_option("--tensor_scale_a", run.tensor_scale_a, "the f32 factor of all of A from an .npy file (with scale=nv)")
-      ->type_name("FILE");
-  app.add_option("--tensor_scale_b", run.tensor_scale_b, "the same of B")->type_name("FILE");
-  app.add_option("--out", run.out, "write D, or y (n, p, q, k), to an .npy file")->type_name("FILE");
+  struct FileOption {
+    OperandRole role;
+    const char *names, *help;
+  };
+  constexpr FileOption kFiles[] = {
+      {OperandRole::kA, "--a,--x",
+       "A, or x (n, h, w, c), from an .npy file ('<f2', '<f4'; bf16: its bits as '<u2', e4m3 and e5m2: as '|u1', "
+       "narrower types: the bytes of packed rows)"},
+      {OperandRole::kB, "--b,--w",
+       "B from an .npy file, as it is stored: n x k for b_major=k, k x n for b_major=n; or w (k, r, s, c/groups)"},
+      {OperandRole::kC, "--c,--z", "C, or z (n, p, q, k), from an .npy file (with beta)"},
+      {OperandRole::kBias, "--bias", "the bias from an .npy file (with bias=m, bias=n or bias=k)"},
+      {OperandRole::kScaleA, "--scale_a,--scale_x", "the scale factors of A from an .npy file (with scale=)"},
+      {OperandRole::kScaleB, "--scale_b,--scale_w", "the same of B"},
+      {OperandRole::kScaleD, "--scale_d,--scale_y", "the same of an 8-bit D"},
+      {OperandRole::kTensorScaleA, "--tensor_scale_a", "the f32 factor of all of A from an .npy file (with scale=nv)"},
+      {OperandRole::kTensorScaleB, "--tensor_scale_b", "the same of B"},
+      {OperandRole::kMetadataA, "--metadata_a", "the metadata of a sparse A from an .npy file (with sparse=a)"},
+      {OperandRole::kD, "--out", "write D, or y (n, p, q, k), to an .npy file"},
+      {OperandRole::kBlockScaleD, "--block_scale_d",
+       "write the scale factors of D's blocks to an .npy file (with d_scale=)"},
+  };
+  for (const auto& [role, names, help] : kFiles) app.add_option(names, run.File(role), help)->type_name("FILE");
 }
 
 }  // namespace

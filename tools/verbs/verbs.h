@@ -18,6 +18,8 @@ using Verb = std::function<Result<int>()>;
 
 Verb AddRun(CLI::App& app, const Settings& settings);
 Verb AddCompile(CLI::App& app, const Settings& settings);
+// Elements and metadata of a sparse A from a dense one, and back.
+Verb AddCompress(CLI::App& app, const Settings& settings);
 Verb AddInspect(CLI::App& app, const Settings& settings);
 Verb AddExplain(CLI::App& app, const Settings& settings);
 Verb AddEmulate(CLI::App& app, const Settings& settings);
@@ -26,6 +28,9 @@ Verb AddDoctor(CLI::App& app, const Settings& settings);
 Verb AddBench(CLI::App& app, const Settings& settings);
 Verb AddTune(CLI::App& app, const Settings& settings);
 Verb AddVerifyAssembler(CLI::App& app, const Settings& settings);
+// Numbers in files to elements with scale factors of blocks, and back.
+Verb AddQuantize(CLI::App& app, const Settings& settings);
+Verb AddDequantize(CLI::App& app, const Settings& settings);
 Verb AddDb(CLI::App& app, const Settings& settings);
 Verb AddCompileFunction(CLI::App& app, const Settings& settings);
 // Explains verbs, and the keys of problems and schedules.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "target/target.h"
 #include "tools/assembler_check/check_corpus.h"
 #include "tools/assembler_check/find_assemblers.h"
 #include "tools/assembler_check/word_check.h"
@@ -114,7 +115,7 @@ Verb AddVerifyAssembler(CLI::App& app, const Settings& settings) {
   verb->add_option("--seed", options->seed, "of the draw; equal seeds draw alike")
       ->type_name("N")
       ->capture_default_str();
-  verb->add_option("--target", options->target, "draw only for sm_100a or sm_90a")->type_name("sm_100a|sm_90a");
+  verb->add_option("--target", options->target, "draw only for this chip")->type_name(target::TargetNames("|"));
   verb->add_option("--assembler", options->assemblers,
                    "repeatable: a ptxas, or a directory that has some (a toolkit, a virtual environment)")
       ->type_name("PATH")

@@ -1,0 +1,110 @@
+#include "compiler/build/block_operands.h"
+
+#include <optional>
+
+namespace laneshift::compiler {
+
+using ir::Axis;
+using ir::Builder;
+using ir::MetadataBlock;
+using ir::Operand;
+using ir::ScaleBlock;
+using ir::ValueId;
+
+BlockTiles ScaleTiles(Operand operand, const ir::BlockScaling& scaling, int rows, int tile_k) {
+  const int blocks = tile_k / (scaling.run * ScaleBlock::kFactors);
+  const int columns_of_rows = ScaleBlock::TileColumns(rows);
+  return {.operand = operand,
+          .component = ir::OperandComponent::kScales,
+          .layout = {.type = scaling.type,
+                     .outer_axis = operand == Operand::kA ? Axis::kM : Axis::kN,
+                     .inner_axis = Axis::kK,
+                     .outer = blocks * ScaleBlock::kLines,
+                     .inner = ScaleBlock::kLineBytes,
+                     .swizzle = ir::Swizzle::kNone},
+          .count = ScaleBlock::TileBlocks(rows),
+          .lines = ScaleBlock::kLines,
+          .begin_within = rows % ScaleBlock::kRows != 0,
+          .step = columns_of_rows,
+          .columns = columns_of_rows * blocks};
+}
+
+BlockTiles MetadataTiles(DataType type, int tile_k) {
+  const int count = tile_k / MetadataBlock::Depth(type);
+  return {.operand = Operand::kA,
+          .component = ir::OperandComponent::kMetadata,
+          .layout = {.type = DataType::kU8,
+                     .outer_axis = Axis::kM,
+                     .inner_axis = Axis::kK,
+                     .outer = MetadataBlock::kLines,
+                     .inner = MetadataBlock::kLineBytes,
+                     .swizzle = ir::Swizzle::kNone},
+          .count = count,
+          .lines = MetadataBlock::kLines,
+          .step = MetadataBlock::kColumns,
+          .columns = count * MetadataBlock::kColumns};
+}
+
+void BlockLoader::Load(Builder& b, ValueId slot, int tile, ValueId row, ValueId matrix) const {
+  b.TmaLoad({slot, b.Constant(0), row, matrix},
+            {.tile = target().tile + tile, .operand = tiles_.operand, .component = tiles_.component});
+}
+
+// The lines of 128 rows are a matrix of the tensor map: those of a matrix of the batch follow each other.
+OperandLoader::LoadBlock ScaleLoader::StartTile(Builder& b, const Corner& corner) const {
+  const bool of_a = tiles().operand == Operand::kA;
+  const ValueId rows = b.Constant(ScaleBlock::kRows);
+  const ValueId matrices = b.CeilDiv({b.ParamValue(of_a ? ir::Binding::kM : ir::Binding::kN), rows});
+  const ValueId first = b.Add({b.Mul({corner.batch, matrices}), b.Div({of_a ? corner.row : corner.column, rows})});
+  return [this, first](Builder& into, ValueId slot, const KBlock& block, int) {
+    const ValueId row = into.Mul({block.number, into.Constant(tiles().layout.outer / ScaleBlock::kMapRowLines)});
+    for (int i = 0; i < tiles().count; ++i)
+      Load(into, slot, i, row, i == 0 ? first : into.Add({first, into.Constant(i)}));
+  };
+}
+
+// The lines of all rows for a block along K are a matrix of the tensor map.
+OperandLoader::LoadBlock MetadataLoader::StartTile(Builder& b, const Corner& corner) const {
+  const ValueId matrices = b.CeilDiv({b.ParamValue(ir::Binding::kK), b.Constant(depth_)});
+  const ValueId of_batch = b.Mul({corner.batch, matrices});
+  const ValueId row = b.Div({corner.row, b.Constant(ScaleBlock::kMapRowLines)});
+  return [this, of_batch, row](Builder& into, ValueId slot, const KBlock& block, int) {
+    const ValueId first = into.Add({of_batch, into.Mul({block.number, into.Constant(tiles().count)})});
+    for (int i = 0; i < tiles().count; ++i)
+      Load(into, slot, i, row, i == 0 ? first : into.Add({first, into.Constant(i)}));
+  };
+}
+
+void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
+  std::optional<ValueId> b_first;
+  if (slots_.copied.back().tiles.begin_within)
+    b_first = b.Div({b.Rem({tile.corner.column, b.Constant(ScaleBlock::kRows)}), b.Constant(ScaleBlock::kLaneRows)});
+  k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
+    const ValueId slot = b.Take({}, {.channel = slots_.ring});
+    const ValueId cells = b.Reserve({}, {.channel = slots_.cells});
+    for (const Copied& copied : slots_.copied) {
+      const BlockTiles& tiles = copied.tiles;
+      for (int i = 0; i < tiles.count; ++i) {
+        b.BlockCopy({cells, slot}, {.tile = copied.first_tile + i,
+                                    .column = copied.first_column + i * ScaleBlock::kFactors,
+                                    .step = tiles.step,
+                                    .lines = tiles.lines});
+      }
+    }
+    const ValueId later = KLoop::IsLater(b, tile.corner, number);
+    std::vector<ValueId> operands = {tile.accumulator, cells, slot, slot, later};
+    if (b_first) operands.push_back(*b_first);
+    if (slots_.scale_run > 0) {
+      b.MmaScaled(operands, {.a_tile = slots_.a_tile,
+                             .b_tile = slots_.b_tile,
+                             .run = slots_.scale_run,
+                             .b_scales = slots_.copied.back().first_column});
+    } else {
+      b.MmaSparse(operands, {.a_tile = slots_.a_tile, .b_tile = slots_.b_tile});
+    }
+    sums.Release(b, slot, later);
+    b.Retire({cells});
+  });
+}
+
+}  // namespace laneshift::compiler
