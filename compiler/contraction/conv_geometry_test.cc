@@ -235,7 +235,7 @@ TEST(TmaAddressable, NamesTheRuleOfAConvolution) {
       {"n=1 h=9 w=9 c=16 k=12 r=3 s=3 y_pixel=16", "reuse=im2col", kD, "stores clip only at multiples of 16"},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3", "reuse=row_offset", kD, "bulk stores cannot skip gaps"},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 groups=2", "tile=128x16 reuse=im2col", kD,
-       "a tile of 16 channels would mix groups of 8"},
+       "tiles of 16 channels would mix groups of 8"},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 w_tap=24", "reuse=im2col", kB, ""},
       {"n=1 h=9 w=9 c=16 k=16 r=3 s=3 w_tap=24", "reuse=im2col a_load=copy", kB, "without gaps"},
   };

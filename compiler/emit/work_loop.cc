@@ -92,14 +92,13 @@ WorkLoop::Source WorkLoop::WholeTiles() {
   const Variable tile = e_.NewVariable(
       e_.I32(), attrs_.pingpong_index == 0 ? own_ : b_.CreateAdd(own_, advance_of(attrs_.pingpong_index)));
   Value* step = attrs_.pingpong_roles == 1 ? clusters_ : advance_of(attrs_.pingpong_roles);
-  // The tile itself advances by the number of clusters.
-  Value* first = e_.Load(tile);
-  Value* some = b_.CreateICmpULT(first, total_);
-  Value* rest = b_.CreateSub(b_.CreateSub(total_, first), e_.C32(1));
-  Value* count = b_.CreateSelect(some, b_.CreateAdd(b_.CreateUDiv(rest, step), e_.C32(1)), e_.C32(0));
-  return {.count = count,
+  // Compared with the number of tiles, which is uniform, rather than counted: a count is a division before the loop and a
+  // register through all of it.
+  const auto more = [this, tile] { return b_.CreateICmpULT(e_.Load(tile), total_); };
+  return {.any = more(),
           .unit = [this, tile](Value*) { return Unit{.tile = e_.Load(tile)}; },
-          .advance = [this, tile, step](const Unit& unit) { e_.Store(tile, b_.CreateAdd(unit.tile, step)); }};
+          .advance = [this, tile, step](const Unit& unit) { e_.Store(tile, b_.CreateAdd(unit.tile, step)); },
+          .more = more};
 }
 
 // The slices of the tiles of the incomplete wave, then waves of whole tiles.

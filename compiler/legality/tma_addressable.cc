@@ -96,16 +96,18 @@ Status CheckTmaLoads(const Contraction& contraction, const Schedule& schedule, O
 Status CheckTmaStores(const Contraction& contraction, const Schedule& schedule, const OperandSource& source) {
   if (const int64_t bytes = source.BytesOf(source.memory.Inner()); bytes % kTmaUnit != 0)
     return Unreachable(source, Cat("its rows are of ", bytes, " bytes, and stores clip only at multiples of 16"));
+  // All CTAs of a cluster store a tile, though it may be outside of D.
+  const int rows = schedule.tile_m * schedule.cluster_m, columns = schedule.tile_n * schedule.cluster_n;
   if (source.kind == SourceKind::kFilter && source.memory.extents[ir::StoredTensor::kImage] != contraction.m &&
-      contraction.m % schedule.tile_m != 0) {
-    return Unreachable(source, Cat("a tile of ", schedule.tile_m,
-                                   " filters would overwrite those of the next group of ", contraction.m));
+      contraction.m % rows != 0) {
+    return Unreachable(source, Cat("tiles of ", rows, " filters would overwrite those of the next group of ",
+                                   contraction.m));
   }
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).
   if (contraction.geometry.padded_q != contraction.geometry.output[kWidth])
     return Unreachable(source, "its rows are shorter than those of the loads, and bulk stores cannot skip gaps");
-  return CheckTmaGroups(contraction, source, schedule.tile_n, "a tile");
+  return CheckTmaGroups(contraction, source, columns, "tiles");
 }
 
 }  // namespace
