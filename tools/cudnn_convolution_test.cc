@@ -20,7 +20,7 @@ TEST_P(CudnnConvolution, IsTaken) {
   if (!library) GTEST_SKIP() << library.error().message;
   const auto problem = ParseProblem(GetParam());
   ASSERT_TRUE(problem.has_value()) << problem.error().message;
-  const auto described = DescribeForward(library->functions, std::get<ConvProblem>(*problem));
+  const auto described = DescribeConvolution(library->functions, std::get<ConvProblem>(*problem));
   EXPECT_TRUE(described.has_value()) << described.error().message;
 }
 
@@ -31,16 +31,20 @@ INSTANTIATE_TEST_SUITE_P(
                     "conv n=2 w=99 c=16 k=8 s=5 pad=2 dilation=2 x=f16 y=f32",
                     "conv n=2 h=9 w=8 c=16 k=8 r=3 s=2 pad=1:0,0:2 stride=2,1 groups=2 x=f16",
                     "conv n=1 d=5 h=6 w=7 c=8 k=8 t=3 r=3 s=3 pad=1,0,1 stride=1,2,1 alpha=0.5",
-                    "conv n=2 h=5 w=6 c=8 k=8 r=3 s=3 pad=1 x_pixel=16 x_image=600 y_pixel=24 align_x=4"));
+                    "conv n=2 h=5 w=6 c=8 k=8 r=3 s=3 pad=1 x_pixel=16 x_image=600 y_pixel=24 align_x=4",
+                    "conv_dgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 stride=2",
+                    "conv_dgrad n=1 d=5 h=6 w=7 c=8 k=8 t=3 r=3 s=3 pad=1,0,1 stride=1,2,1 x=f16 y=f16 w=f16",
+                    "conv_wgrad n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2",
+                    "conv_wgrad n=2 w=99 c=16 k=8 s=5 pad=2 dilation=2 w=f32"));
 
 // A y of another size would be refused: what is taken above is the extent that problem.h defines.
 TEST_F(CudnnConvolution, RefusesAnotherOutput) {
   const auto library = OpenLibrary();
   if (!library) GTEST_SKIP() << library.error().message;
   auto problem = std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=8 c=8 k=8 r=3 s=3 pad=1"));
-  const auto right = DescribeForward(library->functions, problem);
+  const auto right = DescribeConvolution(library->functions, problem);
   ASSERT_TRUE(right.has_value()) << right.error().message;
-  const auto wide = DescribeForward(library->functions,
+  const auto wide = DescribeConvolution(library->functions,
                                     std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=9 c=8 k=8 r=3 s=3 pad=1")));
   ASSERT_TRUE(wide.has_value()) << wide.error().message;
   const auto mixed = CudnnDescriptor::Create(library->functions, kForwardOperation);

@@ -5,7 +5,9 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "device/buffer.h"
 #include "device/event.h"
@@ -25,6 +27,17 @@ constexpr int64_t kMaxWorkspaceBytes = int64_t{2} << 30;
 constexpr int kTimedCalls = 7;
 // A plan whose first timed call takes this many times the best is not timed further.
 constexpr float kHopeless = 3;
+
+// The addresses of x, w and y, whichever of them is computed.
+using Addresses = std::array<const void*, 3>;
+Addresses AddressesOf(const Arguments& arguments) {
+  return std::visit(
+      [](const auto& own) -> Addresses {
+        if constexpr (requires { own.x, own.w, own.y; }) return {own.x, own.w, own.y};
+        LS_CHECK(false, "arguments of a convolution");
+      },
+      arguments);
+}
 
 // The operation as a graph, the input of heuristics and plans.
 Result<CudnnDescriptor> GraphOf(const Functions& f, void* handle, const CudnnDescriptor& operation) {
@@ -84,10 +97,10 @@ struct Cudnn::State {
   void* handle = nullptr;
   std::optional<device::DeviceBuffer> workspace;
   // cuDNN does not say whether a plan needs the objects that it was made of, so all of them are kept.
-  std::optional<cudnn::ForwardConvolution> convolution;
+  std::optional<cudnn::ConvolutionOperation> convolution;
   std::optional<CudnnDescriptor> graph;
   std::optional<Plan> plan;
-  std::map<std::array<const void*, 3>, CudnnDescriptor> packs;  // by x, w and y
+  std::map<Addresses, CudnnDescriptor> packs;
   std::string choice;
 
   explicit State(cudnn::CudnnLibrary opened) : library(std::move(opened)) {}
@@ -103,8 +116,8 @@ struct Cudnn::State {
   }
 
   // The addresses and the workspace, as cuDNN takes them.
-  Result<void*> PackOf(const ConvArguments& arguments) {
-    const std::array<const void*, 3> pointers = {arguments.x, arguments.w, arguments.y};
+  Result<void*> PackOf(const Arguments& arguments) {
+    const Addresses pointers = AddressesOf(arguments);
     if (const auto found = packs.find(pointers); found != packs.end()) return found->second.handle();
     LS_ASSIGN(CudnnDescriptor pack, CudnnDescriptor::Create(library.functions, cudnn::kVariantPack));
     LS_TRY(pack.SetInts(cudnn::kPackIds, {cudnn::kIdX, cudnn::kIdW, cudnn::kIdY}));
@@ -114,13 +127,13 @@ struct Cudnn::State {
     return packs.emplace(pointers, std::move(pack)).first->second.handle();
   }
 
-  Status Execute(const CudnnDescriptor& with, const ConvArguments& arguments) {
+  Status Execute(const CudnnDescriptor& with, const Arguments& arguments) {
     LS_ASSIGN(void* const pack, PackOf(arguments));
     return library.functions.Check(library.functions.execute(handle, with.handle(), pack), "cudnnBackendExecute");
   }
 
   // The median over a few calls, each after `scratch` has swept the operands out of the cache.
-  Result<float> Milliseconds(const CudnnDescriptor& of, const device::Stream& stream, const ConvArguments& arguments,
+  Result<float> Milliseconds(const CudnnDescriptor& of, const device::Stream& stream, const Arguments& arguments,
                              const device::DeviceBuffer& scratch, float best) {
     LS_TRY(Execute(of, arguments));
     LS_ASSIGN(const device::Event start, device::Event::Create(context));
@@ -142,7 +155,7 @@ struct Cudnn::State {
 
   // Keeps the fastest of the plans.
   Status Choose(std::vector<Plan> plans, const device::Device& device, const device::Stream& stream,
-                const ConvArguments& arguments) {
+                const Arguments& arguments) {
     int64_t most = 1;  // never empty: cuDNN wants an address
     for (const Plan& candidate : plans) most = std::max(most, candidate.workspace_bytes);
     LS_ASSIGN(workspace, device::DeviceBuffer::Allocate(context, static_cast<size_t>(most)));
@@ -183,7 +196,7 @@ Result<std::string> Cudnn::Probe(const std::vector<std::string>& library_directo
 }
 
 Result<Cudnn> Cudnn::Open(const std::vector<std::string>& library_directories, const device::Device& device,
-                          const device::Stream& stream, const ConvProblem& problem, const ConvArguments& arguments) {
+                          const device::Stream& stream, const ConvProblem& problem, const Arguments& arguments) {
   LS_ASSIGN(cudnn::CudnnLibrary library, cudnn::CudnnLibrary::Open(library_directories));
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   auto state = std::make_unique<State>(std::move(library));
@@ -191,13 +204,13 @@ Result<Cudnn> Cudnn::Open(const std::vector<std::string>& library_directories, c
   const Functions& f = state->library.functions;
   LS_TRY(f.Check(f.create(&state->handle), "cudnnCreate"));
   LS_TRY(f.Check(f.set_stream(state->handle, stream.handle()), "cudnnSetStream"));
-  LS_ASSIGN(state->convolution, cudnn::DescribeForward(f, problem));
+  LS_ASSIGN(state->convolution, cudnn::DescribeConvolution(f, problem));
   LS_ASSIGN(state->graph, GraphOf(f, state->handle, state->convolution->operation));
   LS_TRY(state->Choose(BuildPlans(f, state->handle, *state->graph), device, stream, arguments));
   return Cudnn(std::move(state));
 }
 
-Status Cudnn::Convolve(const ConvArguments& arguments) const {
+Status Cudnn::Execute(const Arguments& arguments) const {
   LS_ASSIGN(const device::ActiveContext active, device::ActiveContext::Enter(state_->context));
   return state_->Execute(state_->plan->plan, arguments);
 }

@@ -15,19 +15,20 @@ namespace laneshift::measure {
 
 class Cudnn {
  public:
-  // Finds cuDNN's best for the problem: builds what its heuristics propose, times each on `arguments` with a cold L2
-  // cache and keeps the fastest. The y of `arguments` is overwritten. kUnsupported says what is missing.
+  // Finds cuDNN's best for the problem, a convolution or one of its gradients: builds what its heuristics propose,
+  // times each on `arguments` with a cold L2 cache and keeps the fastest. What `problem` computes is overwritten.
+  // kUnsupported says what is missing. REQUIRES: `arguments` are those of the problem's kind.
   static Result<Cudnn> Open(const std::vector<std::string>& library_directories, const device::Device& device,
-                            const device::Stream& stream, const ConvProblem& problem, const ConvArguments& arguments);
+                            const device::Stream& stream, const ConvProblem& problem, const Arguments& arguments);
   // Whether the library can be opened, and its version: "cuDNN 9.19.0 (libcudnn.so.9)".
   static Result<std::string> Probe(const std::vector<std::string>& library_directories);
   Cudnn(Cudnn&&) noexcept;
   Cudnn& operator=(Cudnn&&) noexcept;
   ~Cudnn();
 
-  // Enqueues y = alpha * conv(x, w): z and the bias are left out. The first call with a set of addresses prepares a
+  // Enqueues the problem without z, the bias and the epilogue. The first call with a set of addresses prepares a
   // descriptor for them, later ones only launch. REQUIRES: addresses of the problem that Open was given.
-  Status Convolve(const ConvArguments& arguments) const;
+  Status Execute(const Arguments& arguments) const;
   // The chosen plan: "fastest of 14 plans, 2.5 MiB of workspace".
   const std::string& choice() const;
 

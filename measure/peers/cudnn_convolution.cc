@@ -53,24 +53,42 @@ Result<CudnnDescriptor> Convolution(const Functions& f, const ConvProblem& p, co
   return convolution;
 }
 
+// What cuDNN calls the operation of a pass and its attributes.
+struct Operation {
+  DescriptorType type;
+  Attribute alpha, beta, convolution, x, w, y;
+};
+constexpr Operation OperationOf(ConvPass pass) {
+  switch (pass) {
+    case ConvPass::kForward:
+      return {kForwardOperation, kForwardAlpha, kForwardBeta, kForwardConvolution, kForwardX, kForwardW, kForwardY};
+    case ConvPass::kDgrad:
+      return {kDgradOperation, kDgradAlpha, kDgradBeta, kDgradConvolution, kDgradX, kDgradW, kDgradY};
+    case ConvPass::kWgrad:
+      return {kWgradOperation, kWgradAlpha, kWgradBeta, kWgradConvolution, kWgradX, kWgradW, kWgradY};
+  }
+  __builtin_unreachable();
+}
+
 }  // namespace
 
-Result<ForwardConvolution> DescribeForward(const Functions& f, const ConvProblem& p) {
+Result<ConvolutionOperation> DescribeConvolution(const Functions& f, const ConvProblem& p) {
   const Dimensions d(p);
+  const Operation of = OperationOf(p.pass);
   LS_ASSIGN(CudnnDescriptor x, Tensor(f, kIdX, p.x, d.Extents(p.n, p.c, p.input), d.Strides(p.x_pitch), p.align_x));
   LS_ASSIGN(CudnnDescriptor w,
             Tensor(f, kIdW, p.w, d.Extents(p.k, p.c / p.groups, p.filter), d.Strides(p.w_pitch), p.align_w));
   LS_ASSIGN(CudnnDescriptor y, Tensor(f, kIdY, p.y, d.Extents(p.n, p.k, p.Output()), d.Strides(p.y_pitch), p.align_y));
   LS_ASSIGN(CudnnDescriptor convolution, Convolution(f, p, d));
-  LS_ASSIGN(CudnnDescriptor operation, CudnnDescriptor::Create(f, kForwardOperation));
-  LS_TRY(operation.SetHandle(kForwardConvolution, kDescriptor, convolution.handle()));
-  LS_TRY(operation.SetHandle(kForwardX, kDescriptor, x.handle()));
-  LS_TRY(operation.SetHandle(kForwardW, kDescriptor, w.handle()));
-  LS_TRY(operation.SetHandle(kForwardY, kDescriptor, y.handle()));
-  LS_TRY(operation.SetFloat(kForwardAlpha, static_cast<float>(p.alpha)));
-  LS_TRY(operation.SetFloat(kForwardBeta, 0));
+  LS_ASSIGN(CudnnDescriptor operation, CudnnDescriptor::Create(f, of.type));
+  LS_TRY(operation.SetHandle(of.convolution, kDescriptor, convolution.handle()));
+  LS_TRY(operation.SetHandle(of.x, kDescriptor, x.handle()));
+  LS_TRY(operation.SetHandle(of.w, kDescriptor, w.handle()));
+  LS_TRY(operation.SetHandle(of.y, kDescriptor, y.handle()));
+  LS_TRY(operation.SetFloat(of.alpha, static_cast<float>(p.alpha)));
+  LS_TRY(operation.SetFloat(of.beta, 0));
   LS_TRY(operation.Finalize());
-  return ForwardConvolution{std::move(x), std::move(w), std::move(y), std::move(convolution), std::move(operation)};
+  return ConvolutionOperation{std::move(x), std::move(w), std::move(y), std::move(convolution), std::move(operation)};
 }
 
 }  // namespace laneshift::measure::cudnn

@@ -1,4 +1,4 @@
-// A forward convolution as cuDNN's backend describes it. Needs the library, but no GPU.
+// A convolution, or one of its gradients, as cuDNN's backend describes it. Needs the library, but no GPU.
 //
 // Thread-safety: none.
 #pragma once
@@ -12,12 +12,12 @@ namespace laneshift::measure::cudnn {
 constexpr int64_t kIdX = 'x', kIdW = 'w', kIdY = 'y';
 
 // The operation and what it refers to.
-struct ForwardConvolution {
+struct ConvolutionOperation {
   CudnnDescriptor x, w, y, convolution, operation;
 };
 
-// y = alpha * conv(x, w), summed in f32; z and the bias are left out. kDriver: cuDNN does not take such a convolution.
-// REQUIRES: `problem` is complete.
-Result<ForwardConvolution> DescribeForward(const Functions& functions, const ConvProblem& problem);
+// What the pass of the problem computes, times alpha and summed in f32; z and the bias are left out. kDriver: cuDNN
+// does not take such a convolution. REQUIRES: `problem` is complete.
+Result<ConvolutionOperation> DescribeConvolution(const Functions& functions, const ConvProblem& problem);
 
 }  // namespace laneshift::measure::cudnn

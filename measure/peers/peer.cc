@@ -81,16 +81,12 @@ Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const de
                                         const Arguments& arguments) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   if (conv == nullptr) return MakeError(ErrorCode::kUnsupported, "cuDNN is for convolutions; compare with --vs cublas");
-  if (conv->pass != ConvPass::kForward) {
-    return MakeError(ErrorCode::kUnsupported,
-                     Cat("a ", ProblemKind(problem), " is not compared with cuDNN; compare the forward conv"));
-  }
   if (ir::IsGated(conv->epilogue)) {
     return MakeError(ErrorCode::kUnsupported, "cuDNN has no gated linear units; compare with an epilogue without them");
   }
-  LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, std::get<ConvArguments>(arguments)));
+  LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, arguments));
   auto cudnn = std::make_shared<Cudnn>(std::move(opened));
-  PeerCall call{"cudnn", [cudnn](const Arguments& own) { return cudnn->Convolve(std::get<ConvArguments>(own)); }};
+  PeerCall call{"cudnn", [cudnn](const Arguments& own) { return cudnn->Execute(own); }};
   call.notes.push_back(Cat("cuDNN: ", cudnn->choice()));
   if (conv->bias != ConvBias::kNone || conv->beta != 0 || !conv->epilogue.empty())
     call.notes.push_back("cuDNN runs without beta, bias and epilogue");
