@@ -28,6 +28,7 @@ using ir::ValueId;
 constexpr int64_t kListedIterations = 48;
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr int64_t kSectorBytes = 32;  // of memory
+constexpr double kPromoteOperations = 2;  // of an element: the sum itself, and its part of waits and scale factors
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
 double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8; }
@@ -170,7 +171,8 @@ class StepWriter {
   void WriteProduct(const Op& op, StepList& steps) {
     if (op.kind == OpKind::kMmaRegisters)
       return Multiply(steps, {.rows = static_cast<double>(target_.mma.most_rows),
-                              .units = static_cast<double>(program_.Rows()) / target_.mma.most_rows});
+                              .units = static_cast<double>(program_.Rows()) / target_.mma.most_rows,
+                              .own = AddsPromoted(role_.body) ? 1 / Warpgroups() : 1});
     const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
     if (tensor == nullptr)
       return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
@@ -198,9 +200,21 @@ class StepWriter {
     if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadAccumulator(steps, read->columns);
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
     if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
-    if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs))
-      Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
+    if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs)) AddPromoted(steps);
   }
+
+  // Warpgroups that multiply add their own rows, and do not wait for each other.
+  void AddPromoted(StepList& steps) {
+    if (role_.kind != ir::RoleKind::kMath)
+      return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements() / Warpgroups(), .operations = kPromoteOperations});
+  }
+  static bool AddsPromoted(const std::vector<Op>& body) {
+    return std::any_of(body.begin(), body.end(), [](const Op& op) {
+      return std::holds_alternative<ir::AddPromotedAttrs>(op.attrs) || AddsPromoted(op.body);
+    });
+  }
+  double Warpgroups() const { return static_cast<double>(role_.warps) / ir::kWarpgroupWarps; }
 
   void WriteElementwise(const Op& op, StepList& steps) {
     if (const auto* map = std::get_if<ir::MapAttrs>(&op.attrs)) return Evaluate(steps, map->function, map->approximate);

@@ -76,6 +76,7 @@ struct Step {
   bool tensor_memory = false;  // tcgen05
   bool full_rate = true;       // otherwise half the rows are idle (tcgen05, 64 rows)
   bool pair = false;           // two SMs work on it together
+  double own = 1;              // the fraction that a warpgroup issues itself, if it waits for no other's
   bool at_once = false;        // a send or release that does not wait for MMAs
   GatherKind gather{};
 

@@ -52,6 +52,7 @@ constexpr const char* kVaried[] = {"gemm m=4096 n=4096 k=4096",
                                    "gemm m=1000 n=2000 k=1001 b_major=n",
                                    "gemm m=1 n=1 k=1",
                                    "gemm m=8192 n=512 k=128 a=e4m3 b=e4m3 d=bf16",
+                                   "gemm m=4096 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16",
                                    "gemm m=512 n=4096 k=1024 d=bf16 epilogue=swiglu",
                                    "gemm m=96 n=96 k=4096 batch=3 a_major=m",
                                    "conv n=2 h=28 w=28 c=32 k=64 r=3 s=3 pad=1 groups=2",
@@ -236,6 +237,19 @@ TEST_P(ChooseOnTarget, PredictsAllPhasesOfAStridedGradient) {
 
 // Each kind of matrix instruction has a schedule that keeps the tensor cores of a B200 busy. The factors of scale=nv
 // take so many columns of Tensor Memory that only two sets and two accumulators of 192 columns fit.
+// Two warpgroups that add their products apart: on an H200 25 to 47 % faster than what one can hold.
+TEST(ChooseSchedule, PromotesInTwoWarpgroups) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  for (const char* text : {"gemm m=4096 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16",
+                           "gemm m=4096 n=24576 k=1536 a=e4m3 b=e4m3 d=bf16 scale=block",
+                           "grouped_gemm groups=4 m=34151 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16"}) {
+    const auto chosen = ChooseSchedule(*ParseProblem(text), {}, target, PublishedMachine(target));
+    ASSERT_TRUE(chosen) << text;
+    EXPECT_EQ(chosen->math_warpgroups, 2) << text << ": " << PrintSchedule(*chosen);
+    EXPECT_GE(chosen->tile_m * chosen->tile_n, 128 * 128) << text << ": " << PrintSchedule(*chosen);
+  }
+}
+
 TEST(ChooseSchedule, FillsTheTensorPipeWithLargeCubes) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const std::pair<const char*, double> kLeast[] = {
@@ -352,7 +366,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "21:c35b96a37d757bdcd40aeac349469100";
+  constexpr std::string_view kChoices = "22:b597ab21fe78ef4440db8138aa445506";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

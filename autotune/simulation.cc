@@ -214,17 +214,19 @@ class RoleRun {
       }
       case StepKind::kReleaseLate: {
         Place& place = places_[static_cast<size_t>(step.ring)];
-        time_.Await(before_done_, Bound::kProductLatency, before_done_.clocks > 0 ? signal_ : 0);
+        time_.Await(own_before_, Bound::kProductLatency, own_before_.clocks > 0 ? signal_ : 0);
         if (place.taken - place.freed > step.lag) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
         return true;
       }
       case StepKind::kAwaitProducts:
-        time_.Await(done_, Bound::kProductLatency, signal_);
+        time_.Await(own_done_, Bound::kProductLatency, signal_);
         return true;
       case StepKind::kDrain: {
         Place& place = places_[static_cast<size_t>(step.ring)];
-        time_.Await(done_, Bound::kProductLatency, signal_);
-        while (place.freed < place.taken) rings[static_cast<size_t>(step.ring)].Release(place.freed++, time_);
+        time_.Await(own_done_, Bound::kProductLatency, signal_);
+        Moment freed = time_;
+        freed.Await(done_, Bound::kProductLatency, signal_);
+        while (place.freed < place.taken) rings[static_cast<size_t>(step.ring)].Release(place.freed++, freed);
         return true;
       }
       case StepKind::kLoad:
@@ -236,8 +238,10 @@ class RoleRun {
         const ProductTime product = TimeOf(step, machine);
         time_.Spend(Bound::kIssue, step.depth * machine.product_issue);
         Begin(shared.tensor);
+        own_before_ = own_done_;
+        own_done_ = shared.tensor.After(product.bound, product.clocks * step.own);
+        own_done_.Spend(Bound::kProductLatency, machine.product_latency);
         shared.tensor.Spend(product.bound, product.clocks);
-        before_done_ = done_;
         done_ = shared.tensor.After(Bound::kProductLatency, machine.product_latency);
         signal_ = machine.product_signal + (step.pair ? machine.pair_signal : 0);
         multiplied_ = true;
@@ -311,7 +315,8 @@ class RoleRun {
 
   const PipelineRole& role_;
   std::vector<Place> places_;
-  Moment time_, arrived_, done_, before_done_, early_;
+  Moment time_, arrived_, done_, early_;
+  Moment own_done_, own_before_;  // of the warpgroup whose MMAs come first
   std::vector<Moment> stored_, tile_ends_;
   double signal_ = 0;
   size_t next_ = 0;

@@ -61,32 +61,41 @@ ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsA
   const auto runs_of = [&](Binding extent) {
     return b.CreateUDiv(b.CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
   };
-  // The scale factor at [batch][middle][inner] of an array of `middles` x `inners`.
-  const auto load = [&](Binding base, Value* middles, Value* middle, Value* inners, Value* inner, Value* inside) {
-    Value* line = b.CreateAdd(b.CreateMul(b.CreateZExt(batch, e.I64()), b.CreateZExt(middles, e.I64())),
-                              b.CreateZExt(middle, e.I64()));
-    Value* index = b.CreateAdd(b.CreateMul(line, b.CreateZExt(inners, e.I64())), b.CreateZExt(inner, e.I64()));
-    Value* address = b.CreateAdd(cx.Param(base), b.CreateMul(index, e.C64(4)));
-    return b.CreateBitCast(e.LoadGlobal(address, 1, inside)[0], e.F32());
+  const auto least_of = [&](Value* index, Value* extent) {
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, b.CreateSub(extent, e.C32(1)));
+  };
+  const auto wide = [&](Value* factor, Value* other) {
+    return b.CreateMul(b.CreateZExt(factor, e.I64()), b.CreateZExt(other, e.I64()));
   };
   Value* k_runs = runs_of(Binding::kK);
   Value* n_runs = runs_of(Binding::kN);
-  Value* run_inside = b.CreateICmpULT(run, k_runs);
+  Value* m = cx.Param(Binding::kM);
+  // Beyond the last one the last is loaded again: what it multiplies is zero, or not stored. So the load needs no
+  // predicate, and its address is one multiplication and addition to what no block of K changes.
+  Value* own_run = least_of(run, k_runs);
+  // `first`: the index in a batch of the factor of block 0; `step`: from block to block.
+  const auto load = [&](Binding base, Value* lines, Value* pitch, Value* first, Value* step, Value* block) {
+    Value* fixed = b.CreateAdd(b.CreateMul(wide(batch, lines), b.CreateZExt(pitch, e.I64())), first);
+    Value* start = b.CreateAdd(cx.Param(base), b.CreateMul(fixed, e.C64(4)));
+    Value* address = b.CreateAdd(start, b.CreateMul(wide(block, step), e.C64(4)));
+    return b.CreateBitCast(e.LoadGlobal(address, 1, e.True())[0], e.F32());
+  };
+  const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
+  // All lanes load the same factors of B. If ptxas knows, it moves them to uniform registers, at once: between the MMA
+  // instructions, which then wait for the load. The sign of a row is 0 in every lane, which ptxas does not know.
+  Value* of_lane = b.CreateSub(own_run, b.CreateAShr(index.Row(0), 31));
   std::vector<Value*> of_columns;
   for (int i = 0; i < attrs.runs; ++i) {
     Value* own = b.CreateAdd(b.CreateUDiv(column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
     of_columns.push_back(
-        load(Binding::kBaseScaleB, n_runs, own, k_runs, run, b.CreateAnd(run_inside, b.CreateICmpULT(own, n_runs))));
+        load(Binding::kBaseScaleB, n_runs, k_runs, wide(least_of(own, n_runs), k_runs), e.C32(1), of_lane));
   }
-  const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
   // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
   ScaleFactors factors{attrs.runs, {}};
   const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
   for (int half = 0; half < rows; ++half) {
-    Value* own = index.Row(2 * half);
-    Value* m = cx.Param(Binding::kM);
-    factors.values.push_back(
-        load(Binding::kBaseScaleA, k_runs, run, m, own, b.CreateAnd(run_inside, b.CreateICmpULT(own, m))));
+    Value* own = b.CreateZExt(least_of(index.Row(2 * half), m), e.I64());
+    factors.values.push_back(load(Binding::kBaseScaleA, k_runs, m, own, m, own_run));
   }
   factors.values.insert(factors.values.end(), of_columns.begin(), of_columns.end());
   return factors;
