@@ -199,7 +199,7 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
 }
 
 // What copies the rows of a matrix is asked how long it takes before it is refused.
-// Of a gradient of the input always; pixels only of a gradient of filters, whose channels no bulk copy begins at.
+// Filters of a gradient of the input, and pixels of a gradient of filters, only where bulk copies do not read them.
 TEST_P(ChooseOnTarget, PacksWhatGradientsNeed) {
   const target::Target& target = target::NamedTarget(GetParam());
   const auto paths = [&](const char* problem) {
@@ -207,8 +207,10 @@ TEST_P(ChooseOnTarget, PacksWhatGradientsNeed) {
     EXPECT_TRUE(chosen.has_value()) << problem << ": " << chosen.error().message;
     return chosen ? std::pair(chosen->a_load, chosen->b_load) : std::pair(LoadPath::kCopy, LoadPath::kCopy);
   };
-  for (const char* problem : {"conv_dgrad w=16 c=16 k=16 s=3", "conv_dgrad h=9 w=16 c=5 k=7 r=3 s=3 stride=2"})
+  for (const char* problem : {"conv_dgrad w=16 c=5 k=16 s=3", "conv_dgrad h=9 w=16 c=5 k=7 r=3 s=3 stride=2"})
     EXPECT_EQ(paths(problem).second, LoadPath::kPack) << problem;
+  for (const char* problem : {"conv_dgrad w=64 c=64 k=64 s=3", "conv_dgrad n=8 h=32 w=32 c=64 k=64 r=3 s=3 stride=2"})
+    EXPECT_EQ(paths(problem), std::pair(LoadPath::kTma, LoadPath::kTma)) << problem;
   EXPECT_EQ(paths("conv_wgrad w=16 c=16 k=16 s=3"), std::pair(LoadPath::kTma, LoadPath::kTma));
   EXPECT_EQ(paths("conv_wgrad w=16 c=3 k=16 s=3"), std::pair(LoadPath::kTma, LoadPath::kPack));
   EXPECT_EQ(paths("conv_wgrad w=16 c=16 k=5 s=3"), std::pair(LoadPath::kPack, LoadPath::kTma));

@@ -41,14 +41,17 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
 }
 
 // A shape leaves the load and store paths open: bulk copies wherever possible.
-Schedule WithPaths(const Contraction& contraction, Schedule shape) {
+Schedule WithPaths(const Contraction& contraction, const Target& target, Schedule shape) {
   const auto addressable = [&](Operand operand) -> bool {
     return static_cast<bool>(compiler::CheckTmaAddressable(contraction, shape, operand));
   };
-  if (contraction.b.kind == SourceKind::kFilter)
-    shape.b_load = compiler::PacksFilter(contraction) ? LoadPath::kPack
-                   : addressable(Operand::kB)         ? LoadPath::kTma
-                                                      : LoadPath::kCopy;
+  if (contraction.b.kind == SourceKind::kFilter) {
+    const bool transposed = compiler::IsTransposedFilter(contraction.b);
+    const bool in_place = !transposed || compiler::ReadsFilterInPlace(contraction, shape, target);
+    shape.b_load = in_place && addressable(Operand::kB) ? LoadPath::kTma
+                   : transposed                         ? LoadPath::kPack
+                                                        : LoadPath::kCopy;
+  }
   shape.d_store = StorePath::kTma;
   // A bulk store would also write rows of the next group.
   if (!contraction.grouped && addressable(Operand::kD)) return shape;
@@ -351,8 +354,8 @@ class ShapeList {
     const Schedule asked = constraint_.Apply(point);
     // Shapes decide nothing of matrices.
     const Schedule shape =
-        constraint_.Apply(contraction_.RowsArePixels() ? WithPaths(contraction_.Under(problem_, asked), asked)
-                                                       : WithPaths(contraction_, asked));
+        constraint_.Apply(contraction_.RowsArePixels() ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
+                                                       : WithPaths(contraction_, target_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

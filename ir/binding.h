@@ -50,6 +50,8 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(Taps, "taps_", kInt32, "srt")                                                                         \
   FAMILY(LastTap, "last_tap_", kInt32, "srt")                                                                  \
   FAMILY(TapStep, "tap_step_", kInt32, "srt")                                                                  \
+  FAMILY(FirstTap, "first_tap", kInt32, "")                                                                    \
+  FAMILY(TapMove, "tap_move_", kInt32, "srt")                                                                  \
   FAMILY(ConvStride, "conv_stride_", kInt32, "whd")                                                            \
   FAMILY(Pad, "pad_", kInt32, "whd")                                                                           \
   FAMILY(Dilation, "dilation_", kInt32, "whd")                                                                 \
@@ -96,6 +98,8 @@ enum class BindingFamily : uint8_t {
   BINDING(TapsS, Taps, 0) BINDING(TapsR, Taps, 1) BINDING(TapsT, Taps, 2) \
   BINDING(LastTapS, LastTap, 0) BINDING(LastTapR, LastTap, 1) BINDING(LastTapT, LastTap, 2) \
   BINDING(TapStepS, TapStep, 0) BINDING(TapStepR, TapStep, 1) BINDING(TapStepT, TapStep, 2) \
+  BINDING(FirstTap, FirstTap, 0) \
+  BINDING(TapMoveS, TapMove, 0) BINDING(TapMoveR, TapMove, 1) BINDING(TapMoveT, TapMove, 2) \
   LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
@@ -171,14 +175,15 @@ struct SpatialBindings {
   Binding taps;                   // of the filter
   Binding stride, pad, dilation;  // stride, padding before the first pixel (negative: cropping), dilation
   Binding last_tap, tap_step;     // tap u is tap last_tap - u * tap_step of the filter in memory; of packed filters
+  Binding tap_move;               // the same, counted over all taps in memory: first_tap + u * tap_move
 };
 inline constexpr SpatialBindings kSpatialBindings[] = {
     {Binding::kInW, Binding::kPaddedQ, Binding::kTapsS, Binding::kConvStrideW, Binding::kPadW, Binding::kDilationW,
-     Binding::kLastTapS, Binding::kTapStepS},
+     Binding::kLastTapS, Binding::kTapStepS, Binding::kTapMoveS},
     {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kConvStrideH, Binding::kPadH, Binding::kDilationH,
-     Binding::kLastTapR, Binding::kTapStepR},
+     Binding::kLastTapR, Binding::kTapStepR, Binding::kTapMoveR},
     {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kConvStrideD, Binding::kPadD, Binding::kDilationD,
-     Binding::kLastTapT, Binding::kTapStepT},
+     Binding::kLastTapT, Binding::kTapStepT, Binding::kTapMoveT},
 };
 
 // The bindings of the row and plane strides of an operand of a convolution. The pixels of an activation are PitchOf

@@ -76,7 +76,7 @@ Examples:
   laneshift run conv_dgrad n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1
   laneshift run conv_dgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 y=bf16 w=bf16 x=f32 epilogue=drelu
 
-A separate kernel first packs w into the plan's workspace (b_load=pack). See also: laneshift help conv, epilogue, schedule.)");
+Where bulk copies cannot read w in place, a kernel first packs it into the plan's workspace (b_load=pack). See also: laneshift help conv, epilogue, schedule.)");
 }
 
 HelpPage WgradPage() {

@@ -97,6 +97,7 @@ class ConvParts {
 
   KLoop MakeKLoop() const;
   SharedLayout Tile(Axis axis, int rows) const;
+  SharedLayout FilterTile() const;
   int SpareRows() const;
   Channels MakeChannels() const;
   void AddEdgeTiles(ir::Channel& x, LaneMoves& moves) const;
@@ -121,7 +122,7 @@ ConvParts::ConvParts(const Contraction& contraction, const Schedule& schedule, c
       geometry_(contraction.geometry),
       k_(MakeKLoop()),
       x_tile_(Tile(Axis::kM, base::RoundUp(schedule.tile_m + SpareRows(), kRowGroup * cluster_.Count(Operand::kA)))),
-      w_tile_(Tile(Axis::kN, cluster_.ColumnsOfB())) {}
+      w_tile_(FilterTile()) {}
 
 // Where threads gather activations, K is one run over all taps; with reuse the columns of a filter row are unrolled.
 KLoop ConvParts::MakeKLoop() const {
@@ -143,6 +144,16 @@ SharedLayout ConvParts::Tile(Axis axis, int rows) const {
           .outer = rows,
           .inner = schedule_.tile_k,
           .swizzle = ir::WidestSwizzle(bytes)};
+}
+
+// A gradient of x that reads filters in place has rows of channels, one for each filter.
+SharedLayout ConvParts::FilterTile() const {
+  SharedLayout tile = Tile(Axis::kN, cluster_.ColumnsOfB());
+  if (contraction_.b.inner_axis == Axis::kK) return tile;
+  std::swap(tile.outer_axis, tile.inner_axis);
+  std::swap(tile.outer, tile.inner);
+  tile.swizzle = ir::WidestSwizzle(static_cast<int>(contraction_.b.BytesOf(tile.inner)));
+  return tile;
 }
 
 // Rows of an activation tile besides one for each lane or row of the product.

@@ -1,5 +1,5 @@
 // Loaders of a convolution's filters: a block of K is channels of one tap, by bulk tensor copies or by copies of
-// threads.
+// threads. Of a gradient of x it is filters, and their channels are N.
 //
 // Thread-safety: values.
 #pragma once
@@ -18,6 +18,9 @@ struct FilterOperand {
   bool finds_taps = false;     // taps do not follow each other at one distance: threads look each up
   bool planes = false;         // three spatial dimensions
   bool known = false;          // all of the filter is in one tile
+
+  // Whether a row is a filter's channels of one tap, of which a gradient of x reads columns: K are the filters.
+  bool IsTransposed() const { return tile.outer_axis == ir::Axis::kK; }
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
 };

@@ -79,6 +79,16 @@ ValueId KLoop::TapNumber(Builder& b, const KBlock& block, ValueId column) const 
   return b.Add({b.Mul({number, b.ParamValue(Binding::kTapsS)}), column});
 }
 
+std::vector<ValueId> KLoop::TapsOfNumber(Builder& b, ValueId number) const {
+  std::vector<ValueId> taps;
+  for (int d = 0; d < dimensions; ++d) {
+    const ValueId extent = TapsAlong(b, d);
+    taps.push_back(b.Rem({number, extent}));
+    number = b.Div({number, extent});
+  }
+  return taps;
+}
+
 ValueId KLoop::Taps(Builder& b) const {
   ValueId taps = b.ParamValue(Binding::kTapsS);
   for (int d = 1; d < dimensions; ++d) taps = b.Mul({taps, TapsAlong(b, d)});

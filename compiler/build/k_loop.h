@@ -40,6 +40,8 @@ struct KLoop {
   static ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId number);
   // Number of a tap in the filter, its column given apart.
   ir::ValueId TapNumber(ir::Builder& b, const KBlock& block, ir::ValueId column) const;
+  // The inverse: column, row[, plane].
+  std::vector<ir::ValueId> TapsOfNumber(ir::Builder& b, ir::ValueId number) const;
   // Taps of the filter.
   ir::ValueId Taps(ir::Builder& b) const;
   // Number of a block among all of the tile's, run after run: where a resident operand has its slot.

@@ -17,6 +17,14 @@ using ir::StoredTensor;
 
 constexpr double Number(int64_t value) { return static_cast<double>(value); }
 
+// Taps of a filter in memory inside of those of a dimension: from one of its taps to the next.
+int64_t TapsInside(const StoredTensor& filter, size_t spatial) {
+  int64_t taps = 1;
+  for (size_t d = spatial + 1; d <= kWidth; ++d) taps *= filter.extents[StoredTensor::kPlane + d];
+  return taps;
+}
+int64_t TapsOf(const StoredTensor& filter) { return filter.extents[StoredTensor::kPlane] * TapsInside(filter, 0); }
+
 // The spatial dimension of a binding of a family that has one for each, width first.
 constexpr size_t DimensionOf(Binding binding) { return kWidth - binding.index; }
 
@@ -82,10 +90,9 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
       return PixelTensor(source, contraction.ReadsTaps(operand) ? BoxOfX(contraction.geometry) : BoxOfY(),
                          contraction.geometry.planes, param);
     case SourceKind::kFilter:
-      if (operand == Operand::kD) {
+      if (source.inner_axis == ir::Axis::kN) {
         const StoredTensor& memory = source.memory;
-        return TiledTensor(source, memory.Inner(), memory.extents[StoredTensor::kImage], contraction.geometry.taps,
-                           param);
+        return TiledTensor(source, memory.Inner(), memory.extents[StoredTensor::kImage], TapsOf(memory), param);
       }
       return TiledTensor(source, contraction.run, contraction.n * contraction.batch, contraction.runs, param);
   }
@@ -141,6 +148,15 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.last_tap[DimensionOf(binding)]);
     case BindingFamily::kTapStep:
       return Number(geometry.tap_step[DimensionOf(binding)]);
+    case BindingFamily::kFirstTap: {
+      int64_t first = 0;
+      for (size_t d = kDepth; d <= kWidth; ++d) first += geometry.last_tap[d] * TapsInside(c.b.memory, d);
+      return Number(first);
+    }
+    case BindingFamily::kTapMove: {
+      const size_t d = DimensionOf(binding);
+      return Number(-geometry.tap_step[d] * TapsInside(c.b.memory, d));
+    }
     case BindingFamily::kConvStride:
       return Number(geometry.stride[DimensionOf(binding)]);
     case BindingFamily::kPad:

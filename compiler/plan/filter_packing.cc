@@ -2,6 +2,7 @@
 
 #include "base/integer_math.h"
 #include "compiler/emit/plain_kernel.h"
+#include "compiler/legality/tma_addressable.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -25,6 +26,13 @@ bool IsDense(const Schedule& schedule) { return schedule.a_load == LoadPath::kCo
 DataType TypeOfSize(DataType type) {
   const int bits = ir::BitsOf(type);
   return bits == 8 ? DataType::kE4m3 : bits == 16 ? DataType::kBf16 : DataType::kTf32;
+}
+
+bool ReadsFilterInPlace(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  constexpr int kPatternBytes = 1024, kPatternRows = 8;
+  const int64_t a_bytes = base::RoundUp(schedule.tile_m, kPatternRows) * contraction.a.BytesOf(schedule.tile_k);
+  return schedule.a_load != LoadPath::kCopy && schedule.reuse != Reuse::kLaneShift &&
+         !Transposes(contraction.b, target) && a_bytes % kPatternBytes == 0;
 }
 
 OperandSource PackedFilter(const Contraction& contraction, const Schedule& schedule) {

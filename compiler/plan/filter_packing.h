@@ -17,19 +17,24 @@
 
 namespace laneshift::compiler {
 
-// Filters with channels of the contraction's N as their elements: no kernel reads them as they lie.
+// Filters with channels of the contraction's N as their elements. Bulk copies read them in place where the tensor core
+// multiplies columns of such rows; else they are packed.
 inline bool IsTransposedFilter(const OperandSource& source) {
   return source.kind == SourceKind::kFilter && source.outer_axis == ir::Axis::kK;
 }
-inline bool PacksFilter(const Contraction& contraction) { return IsTransposedFilter(contraction.b); }
 
-// B as the main kernel reads it. REQUIRES: PacksFilter.
+// Whether bulk copies read such filters in place. The tensor core must multiply columns of their rows, which on some
+// targets are those of 16-bit types only, and the MMA of A in Tensor Memory is written for B along K. Tiles of both
+// operands lie one after the other in a slot: whole swizzle patterns of A come first.
+bool ReadsFilterInPlace(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
+
+// B as the main kernel reads it. REQUIRES: B is a transposed filter.
 OperandSource PackedFilter(const Contraction& contraction, const Schedule& schedule);
 
 // A copy moves bytes: all types of one size share one kernel.
 DataType TypeOfSize(DataType type);
 
-// The kernel that makes the copy, and the tiles that it copies. REQUIRES: PacksFilter.
+// The kernel that makes the copy, and the tiles that it copies. REQUIRES: B is a transposed filter.
 Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedule& schedule,
                                     const target::Target& target);
 int64_t TilesOfFilter(const Contraction& contraction, const ir::Program& program);

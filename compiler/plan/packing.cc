@@ -160,11 +160,13 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
   for (const Operand operand : kPackableOperands) {
     const OperandSource& source = contraction.Of(operand);
     const std::string_view name = ir::OperandName(operand);
-    if (PacksFilter(contraction) && operand == Operand::kB) {
+    if (IsTransposedFilter(contraction.b) && operand == Operand::kB) {
       if (IsPacked(schedule, operand)) continue;
+      if (schedule.b_load == LoadPath::kTma && ReadsFilterInPlace(contraction, schedule, target)) continue;
       return MakeError(ErrorCode::kUnsupported,
                        Cat("a gradient of x reads ", source.name,
-                           " transposed and its taps in reverse, and a separate kernel packs it so; use b_load=pack"));
+                           " transposed and its taps in reverse, as bulk copies of 16-bit filters do next to a_load=tma, "
+                           "tiles of 16 rows and another reuse than lane_shift, or a separate kernel packs it so; use b_load=pack"));
     }
     if (!IsPacked(schedule, operand)) continue;
     if (source.kind == SourceKind::kFilter) {
@@ -250,7 +252,7 @@ namespace {
 
 // A step that packs filters packs nothing else.
 bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
-  return PacksFilter(contraction) && IsPacked(schedule, Operand::kB);
+  return IsTransposedFilter(contraction.b) && IsPacked(schedule, Operand::kB);
 }
 
 }  // namespace
