@@ -2,7 +2,7 @@
 from drawing import INK
 from performance.charts import BLUE, GREEN, ORANGE, Axis, Point, Row, Series, dot_plot, scatter
 from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, label, ratio, rows_of,
-                                  with_operands, with_sum, without_types, work)
+                                  of_kind, with_operands, with_sum, without_types, work)
 
 TUNED, FIRST, FLOOR = Series("tuned", "dot", BLUE), Series("first choice, no trial", "ring", ORANGE), Series(
     "at the floor of memory and tensor core", "tick", INK)
@@ -22,7 +22,7 @@ def summary_picture():
                         (row["worst"], mean)))
     series = [Series("geometric mean, tuned", "dot", BLUE), Series("geometric mean of first choices", "ring", ORANGE)]
     return dot_plot("laneshift against cuBLAS and cuDNN on an H200; lines from the worst to the best problem", rows, series,
-                    Axis(RATIO, [0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4], 0.86, 4.2, log=True), reference=1)
+                    Axis(RATIO, [0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4], 0.16, 4.3, log=True), reference=1)
 
 
 def roofline_picture():
@@ -58,6 +58,17 @@ def gemm_picture():
 def conv_picture():
     return ratio_picture("bf16 convolution (n×h×w×c → k, r×s /stride) against cuDNN on an H200", "conv_bf16_h200",
                          Axis(RATIO, [0.7, 0.8, 1, 1.25, 1.5, 2, 3, 4], 0.68, 4.3, log=True))
+
+
+def gradients_picture():
+    series = [Series("of the input, tuned", "dot", BLUE), Series("of the filters, tuned", "square", ORANGE)]
+    filters = {label(row["problem"]): ratio(row) for row in rows_of("conv_gradients_h200", of_kind("conv_wgrad"))}
+    rows = sorted(rows_of("conv_gradients_h200", of_kind("conv_dgrad")), key=ratio)
+    return dot_plot("bf16 gradients of convolutions (n×h×w×c → k, r×s /stride) against cuDNN on an H200", [
+        Row(label(row["problem"]), [ratio(row), filters[label(row["problem"])]],
+            f"{ratio(row):.3f} / {filters[label(row['problem'])]:.3f}", low=min(ratio(row), filters[label(row["problem"])]) < 0.95)
+        for row in rows
+    ], series, Axis(RATIO, [0.2, 0.3, 0.5, 0.7, 1, 1.25, 1.6], 0.16, 1.7, log=True), right=120, reference=1)
 
 
 def layers_picture():
@@ -224,6 +235,7 @@ PICTURES = {
     "gemm": gemm_picture,
     "gemm_unaligned": unaligned_picture,
     "convolution": conv_picture,
+    "gradients": gradients_picture,
     "convolution_layers": layers_picture,
     "fp8": fp8_picture,
     "operand_types": operand_types_picture,

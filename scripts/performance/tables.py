@@ -1,8 +1,8 @@
 """The tables of docs/performance/, each a function without arguments that returns lines of Markdown."""
 import re
 
-from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, ratio, rows_of, with_operands,
-                                  with_sum, without_types)
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, of_kind, ratio, rows_of,
+                                  with_operands, with_sum, without_types)
 
 
 def table(columns, rows):
@@ -108,6 +108,30 @@ def conv_groups():
 
 def conv_below():
     return below(rows_of("conv_bf16_h200"), 1, "cuDNN")
+
+
+def gradient_groups():
+    named = []
+    for name, kind in (("of the input", "conv_dgrad"), ("of the filters", "conv_wgrad")):
+        rows = rows_of("conv_gradients_h200", of_kind(kind))
+        channels = {row["problem"]: extents(row["problem"])["c"] for row in rows}
+        named += [(name, rows), (f"{name}, without the RGB stem", [row for row in rows if channels[row["problem"]] > 3])]
+    return groups(named, floors=False)
+
+
+def gradients_below():
+    return table(["problem", "schedule", "us", "cuDNN us", "cuDNN / ours"],
+                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
+                  for row in sorted(rows_of("conv_gradients_h200"), key=ratio) if ratio(row) < 0.97])
+
+
+def fp8_promotion():
+    found = {}
+    for row in rows_of("fp8_promotion_h200"):
+        found.setdefault(row["problem"], {})[row["setting"]] = row
+    return table(["problem", "chosen before", "us", "chosen now", "us", "before / now"],
+                 [[code(problem), code(of["before"]["schedule"]), of["before"]["us"], code(of["now"]["schedule"]), of["now"]["us"],
+                   f"{of['before']['us'] / of['now']['us']:.2f}"] for problem, of in found.items()])
 
 
 def conv_layers():
@@ -244,6 +268,9 @@ TABLES = {
     "clusters": clusters,
     "conv_groups": conv_groups,
     "conv_below": conv_below,
+    "gradient_groups": gradient_groups,
+    "gradients_below": gradients_below,
+    "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,
     "conv_profiles": lambda: profiles("conv"),
     "fp8_groups": fp8_groups,
