@@ -40,12 +40,17 @@ class PtxAssembler {
   const std::string& id() const { return id_; }
   // The identity of that file, to check that it is still the same: its path, size and date.
   const std::string& file() const { return file_; }
-  // `arch` as in "sm_100a". kInvalidArgument carries the first error of a PTX that ptxas refuses; kTimeout.
+  // `arch` as in "sm_100a". A kernel that spills is assembled again at other levels of register usage, and what spills
+  // least is kept: ptxas moves loads up until registers run out, and how far is what the level says.
+  // kInvalidArgument carries the first error of a PTX that ptxas refuses; kTimeout.
   Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch) const;
 
  private:
   PtxAssembler(std::string path, std::string id, std::string file, std::chrono::milliseconds timeout)
       : path_(std::move(path)), id_(std::move(id)), file_(std::move(file)), timeout_(timeout) {}
+  // Assembles `source` into `target`, with `options` of ptxas.
+  Result<AssembleResult> Run(const std::string& source, const std::string& target, std::string_view arch,
+                             const std::vector<std::string>& options) const;
 
   std::string path_;
   std::string id_;

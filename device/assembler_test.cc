@@ -102,6 +102,49 @@ TEST_F(PtxasTest, LeavesNoFiles) {
   std::filesystem::remove_all(pattern);
 }
 
+// A program that answers as a ptxas whose code spills `bytes` at its own level of register usage, and at another level
+// as many as there are in `others` after that level; it ends with an error at a level that has none.
+std::string FakePtxas(const std::string& directory, int bytes, const std::string& others) {
+  const std::string path = directory + "/ptxas";
+  std::ofstream(path)
+      << "#!/bin/sh\n"
+         "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release 13.0, V13.0.88'; exit 0; }\n"
+         "spilled="
+      << bytes
+      << "\n"
+         "while [ $# -gt 0 ]; do case $1 in\n"
+         "  -o) out=$2;; --register-usage-level) level=$2;;\n"
+         "esac; shift; done\n"
+         "[ -z \"$level\" ] || case $level in "
+      << others
+      << " *) exit 1;; esac\n"
+         "echo \"    8 bytes stack frame, $spilled bytes spill stores, 0 bytes spill loads\"\n"
+         "echo \"level ${level:-5}\" > \"$out\"\n";
+  EXPECT_EQ(chmod(path.c_str(), 0755), 0);
+  return path;
+}
+
+TEST(PtxAssembler, AKernelThatSpillsIsAssembledAtOtherLevelsOfRegisterUsage) {
+  std::string directory = std::filesystem::temp_directory_path() / "laneshift-ptxas-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const struct {
+    int bytes;
+    const char *others, *kept;
+  } cases[] = {{0, "0) spilled=0;; 10) spilled=0;;", "level 5\n"},
+               {4, "0) spilled=0;; 10) spilled=0;;", "level 0\n"},
+               {4, "0) spilled=12;; 10) spilled=0;;", "level 10\n"},
+               {8, "0) spilled=16;; 10) spilled=16;;", "level 5\n"},
+               {8, "", "level 5\n"}};
+  for (const auto& [bytes, others, kept] : cases) {
+    const auto assembler = PtxAssembler::Find({.path = FakePtxas(directory, bytes, others)});
+    ASSERT_TRUE(assembler) << assembler.error().message;
+    const auto assembled = assembler->Assemble(kKernel, "sm_100a");
+    ASSERT_TRUE(assembled) << assembled.error().message;
+    EXPECT_EQ(assembled->cubin, kept) << bytes << " " << others;
+  }
+  std::filesystem::remove_all(directory);
+}
+
 TEST(PtxAssembler, AWrongPathIsNamed) {
   auto missing = PtxAssembler::Find({.path = "/nonexistent/ptxas"});
   ASSERT_FALSE(missing);
