@@ -163,7 +163,7 @@ class ProblemRun {
     return Ok();
   }
 
-  // Whether two runs have left the same in what a kernel writes beside D.
+  // Whether two runs have left the same in what a kernel writes in addition to D.
   static bool SameWritten(const HostOperands& a, const HostOperands& b) {
     return a.block_scale_d.bytes == b.block_scale_d.bytes &&
            std::equal(a.epilogue.begin(), a.epilogue.end(), b.epilogue.begin(), b.epilogue.end(),

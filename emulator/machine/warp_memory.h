@@ -1,8 +1,8 @@
 // The large parts of a warp, as a unit that a later warp of any kernel can reuse: mapping fresh pages for each warp
 // costs as much as running a small kernel.
 //
-// Thread-safety: none; they belong to their cluster's host thread. Invariant: Prepare leaves nothing of an earlier use
-// behind.
+// Thread-safety: none; they belong to their cluster's host thread. Invariant: Prepare drops all that an earlier use has
+// left.
 #pragma once
 
 #include <cstddef>
