@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "emulator/driver/driver.h"
 
@@ -55,20 +56,22 @@ Result<OpenedDevice> OpenGpu(int ordinal, const target::Target* wanted) {
   return OpenedDevice{nullptr, std::move(api), std::move(gpu), own, {}};
 }
 
+emulator::Completion CompletionOf(AsyncOrder::Kind kind) {
+  switch (kind) {
+    case AsyncOrder::kEager:
+      return emulator::Completion::kEager;
+    case AsyncOrder::kLate:
+      return emulator::Completion::kLate;
+    case AsyncOrder::kRandom:
+      return emulator::Completion::kRandom;
+  }
+  LS_CHECK(false, "unknown completion order ", static_cast<int>(kind));
+}
+
 Result<emulator::Options> EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
   LS_ASSIGN(chosen.profile, emulator::ProfileOfTarget(target.name));
-  switch (options.async_order.kind) {
-    case AsyncOrder::kEager:
-      chosen.completion = emulator::Completion::kEager;
-      break;
-    case AsyncOrder::kLate:
-      chosen.completion = emulator::Completion::kLate;
-      break;
-    case AsyncOrder::kRandom:
-      chosen.completion = emulator::Completion::kRandom;
-      break;
-  }
+  chosen.completion = CompletionOf(options.async_order.kind);
   chosen.seed = options.async_order.seed;
   // An engine continues after a failed kernel, and reports at once which one failed.
   chosen.faults = emulator::FaultReturn::kAtOnce;
@@ -189,6 +192,8 @@ std::optional<EmulatorReport> TakeReport(const OpenedDevice& device) {
   for (const emulator::Hazard& hazard : report.hazards) told.hazards.push_back(hazard.Print());
   return told;
 }
+
+void SetAsyncOrder(const AsyncOrder& order) { emulator::SetCompletion(CompletionOf(order.kind), order.seed); }
 
 Result<OpenedDevice> OpenSelectedDevice(const EngineOptions& options) {
   LS_ASSIGN(const Selection selection, ParseSelection(options.device));

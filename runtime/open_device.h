@@ -45,6 +45,10 @@ struct OpenedDevice {
 // The report of launches on the device since the last call; nothing on a GPU.
 std::optional<EmulatorReport> TakeReport(const OpenedDevice& device);
 
+// Launches on the process's emulator complete their asynchronous operations in this order from now on, whatever the
+// options of the engines that share it.
+void SetAsyncOrder(const AsyncOrder& order);
+
 // kInvalidArgument: an unknown spelling of the device or the target. kNotFound: no such device. kUnsupported: the
 // device runs none of laneshift's targets, or not the one that was asked for.
 Result<OpenedDevice> OpenSelectedDevice(const EngineOptions& options);

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "laneshift/engine.h"
-#include "store/temporary_directory.h"
 #include "tests/sweep.h"
 #include "tests/test_device.h"
 #include "tools/problem_run.h"
@@ -35,10 +35,11 @@ constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},          {"eight_bit.txt", 65
                              {"sparse.txt", 38, 0},         {"grouped.txt", 40, 40},
                              {"conv_dgrad.txt", 53, 48},    {"conv_wgrad.txt", 27, 25}};
 
-// Runs every case of the engine's target that `wanted` takes; `variation` names the run in failures.
-// Returns how many there were.
+// Runs every case of the engine's target that `wanted` takes, on the emulator under each of the orders; `variation`
+// names the run in failures. Returns how many there were.
 template <typename Wanted>
-int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string& variation, const Wanted& wanted) {
+int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string& variation,
+             const std::vector<std::string>& orders, const Wanted& wanted) {
   EXPECT_TRUE(engine.has_value()) << engine.error().message;
   int ran = 0;
   for (const sweep::Case& c : sweep::Cases(sweep.file)) {
@@ -49,6 +50,7 @@ int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string
     settings.repeat = 1;
     settings.constraint = c.constraint;
     settings.group_sizes = c.group_sizes;
+    settings.async_orders = orders;
     const auto outcome = tools::RunProblem(*engine, c.problem, settings);
     EXPECT_TRUE(outcome.has_value()) << c.Name() << ", " << variation << ": " << outcome.error().message;
     if (!outcome) continue;
@@ -61,38 +63,29 @@ int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string
   return ran;
 }
 
-constexpr const char* kOrders[] = {"eager", "late", "random:1"};
-
-// The emulator with the completion order `order`.
-EngineOptions Emulated(const char* target, const char* order) {
+EngineOptions Emulated(const char* target) {
   EngineOptions options;
+  options.store_directory = ":memory:";
   options.device = "emulator";
   options.target = target;
-  options.async_order = *ParseAsyncOrder(order);
   return options;
 }
 
 class EmulatedSweep : public testing::TestWithParam<std::tuple<const char*, Sweep>> {};
 
-// Ranking and compilation take as long as the emulator: the orders share a store, and the second and third run the
-// kernels that the first compiled.
 TEST_P(EmulatedSweep, VerifiesWithoutHazard) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
   const auto& [target, sweep] = GetParam();
+  EngineOptions options = Emulated(target);
   std::set<int> devices;
   for (const sweep::Case& c : sweep::Cases(sweep.file)) devices.insert(c.multiprocessors());
-  const store::TemporaryDirectory kernels;
-  for (const char* order : kOrders) {
-    EngineOptions options = Emulated(target, order);
-    options.store_directory = kernels.path();
-    int ran = 0;
-    for (const int multiprocessors : devices) {
-      options.emulator_multiprocessors = multiprocessors;
-      ran += RunCases(sweep, Engine::Open(options), std::string(target) + " " + order,
-                      [&](const sweep::Case& c) { return c.multiprocessors() == multiprocessors; });
-    }
-    EXPECT_GE(ran, sweep.Least(target));
+  int ran = 0;
+  for (const int multiprocessors : devices) {
+    options.emulator_multiprocessors = multiprocessors;
+    ran += RunCases(sweep, Engine::Open(options), target, {"eager", "late", "random:1"},
+                    [&](const sweep::Case& c) { return c.multiprocessors() == multiprocessors; });
   }
+  EXPECT_GE(ran, sweep.Least(target));
 }
 
 std::string NameOf(const testing::TestParamInfo<EmulatedSweep::ParamType>& swept) {
@@ -110,14 +103,11 @@ INSTANTIATE_TEST_SUITE_P(Relatives, EmulatedSweep,
 // Work stealing may be refused: then every cluster starts.
 TEST(RefusedTakeover, Verifies) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
-  for (const char* order : {"eager", "late", "random:3"}) {
-    EngineOptions options = Emulated("sm_100a", order);
-    options.store_directory = ":memory:";
-    options.cluster_cancel = ClusterCancel::kRefuse;
-    EXPECT_GE(RunCases({"clusters.txt"}, Engine::Open(options), std::string("refused, ") + order,
-                       [](const sweep::Case& c) { return c.constraint.value.scheduler == Scheduler::kClc; }),
-              10);
-  }
+  EngineOptions options = Emulated("sm_100a");
+  options.cluster_cancel = ClusterCancel::kRefuse;
+  EXPECT_GE(RunCases({"clusters.txt"}, Engine::Open(options), "refused", {"eager", "late", "random:3"},
+                     [](const sweep::Case& c) { return c.constraint.value.scheduler == Scheduler::kClc; }),
+            10);
 }
 
 class GpuSweep : public testing::TestWithParam<Sweep> {};
@@ -131,7 +121,7 @@ TEST_P(GpuSweep, Verifies) {
     options.assembler = assembler;
     const auto engine = Engine::Open(options);
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
-    EXPECT_GE(RunCases(GetParam(), engine, assembler == Assembler::kDriver ? "driver" : "auto",
+    EXPECT_GE(RunCases(GetParam(), engine, assembler == Assembler::kDriver ? "driver" : "auto", {},
                        [](const sweep::Case&) { return true; }),
               GetParam().Least(engine->target()));
   }

@@ -31,6 +31,10 @@ struct RunSettings {
   std::array<std::string, ir::kRoles> files{};  // .npy files by role; see File
   std::string group_sizes{};                    // of a grouped GEMM: measure::DivideRows
   bool keep_output = false;                     // RunOutcome::output
+  // Of the emulator, as ParseAsyncOrder reads them: a run under each, on the same data. Empty: the one that it has. The
+  // outcome is of the first run, with the failures of all; outputs equal to the first run's are not checked again.
+  std::vector<std::string> async_orders{};
+  bool stop_at_failure = false;  // no further order after one with a failure
   std::vector<std::string> library_directories;
 
   // Empty: data from the seed; of D, it is not written.

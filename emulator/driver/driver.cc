@@ -281,6 +281,15 @@ void Configure(const Options& options) {
   state.initialised = false;
 }
 
+void SetCompletion(Completion completion, uint64_t seed) {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  (void)state.RunHeld();
+  state.options.completion = completion;
+  state.options.seed = seed;
+  state.launches = 0;
+}
+
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {
   DriverState& state = TheDriver();
   const std::lock_guard lock(state.mutex);

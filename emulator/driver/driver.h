@@ -59,6 +59,8 @@ Result<Completion> ParseCompletion(std::string_view name);
 
 // Sets the options for everything that follows and drops all state: contexts, modules, memory, reports.
 void Configure(const Options& options);
+// Launches from now on complete their operations in this order, as if they were the first ones; everything else stays.
+void SetCompletion(Completion completion, uint64_t seed);
 // A full table, over the state that Configure set up (with default Options if it never was).
 device::DriverApi Driver();
 // Copies device memory to the host whatever has happened since, a fault included; false if the range is no one's.

@@ -30,7 +30,8 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 
 // ---- Cta ----
 
-Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory)
+Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory,
+         KeptWarps& kept)
     : cluster_(cluster),
       rank_(rank),
       index_(index),
@@ -40,7 +41,7 @@ Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::un
   const int count = static_cast<int>((threads_ + kLanes - 1) / kLanes);
   for (int w = 0; w < count; ++w) {
     const uint32_t lanes = std::min<uint32_t>(kLanes, threads_ - static_cast<uint32_t>(w) * kLanes);
-    warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1));
+    warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1, kept.Take()));
   }
   warpgroups.resize((static_cast<size_t>(count) + 3) / 4);
   const DecodedKernel& kernel = *cluster.launch().kernel;
@@ -127,7 +128,7 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
       for (uint32_t x = 0; x < shape.cluster[0]; ++x) {
         ctas_.push_back(std::make_unique<Cta>(*this, rank++,
                                               std::array<uint32_t, 3>{first[0] + x, first[1] + y, first[2] + z},
-                                              TakeMemory(launch, host)));
+                                              TakeMemory(launch, host), host.warps));
       }
     }
   }
@@ -138,7 +139,10 @@ Cluster::~Cluster() = default;
 
 void Cluster::Leave(HostThread& host) {
   if (fault_) return;  // what was cut short may have changed more than it has marked
-  for (const auto& cta : ctas_) host.kept().memories.push_back(cta->TakeMemory());
+  for (const auto& cta : ctas_) {
+    host.kept().memories.push_back(cta->TakeMemory());
+    for (const auto& warp : cta->warps) host.warps.Keep(warp->TakeMemory());
+  }
 }
 
 void Cluster::NotePolicies(PolicySet used) {

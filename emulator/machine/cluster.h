@@ -285,7 +285,8 @@ class Cluster;
 
 class Cta {
  public:
-  Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory);
+  Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::unique_ptr<CtaMemory> memory,
+      KeptWarps& kept);
 
   Cluster& cluster() { return cluster_; }
   uint32_t rank() const { return rank_; }

@@ -9,6 +9,7 @@
 
 #include "emulator/machine/cta_memory.h"
 #include "emulator/machine/plan_cache.h"
+#include "emulator/machine/warp_memory.h"
 #include "emulator/units/operand_rows.h"
 #include "emulator/units/tcgen05_mma.h"
 #include "emulator/units/wgmma.h"
@@ -45,6 +46,7 @@ class HostThread {
   Kept& kept() { return *kept_.front(); }
 
   OperandBuffers operands;
+  KeptWarps warps;
 
  private:
   std::vector<std::unique_ptr<Kept>> kept_;  // most recently used first; never empty

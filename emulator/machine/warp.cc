@@ -35,7 +35,7 @@ bool DiffersByLane(uint64_t special) {
 
 }  // namespace
 
-Warp::Warp(Cta& cta, int index, uint32_t live)
+Warp::Warp(Cta& cta, int index, uint32_t live, WarpMemory memory)
     : knowledge(
           static_cast<uint16_t>(cta.rank() * ((cta.threads() + kLanes - 1) / kLanes) + static_cast<uint32_t>(index))),
       cta_(cta),
@@ -43,17 +43,16 @@ Warp::Warp(Cta& cta, int index, uint32_t live)
       index_(index),
       live_(live),
       checks_(cta.cluster().checks()),
+      memory_(std::move(memory)),
       stop_(cta.cluster().machine().meter->tripped()) {
-  const size_t bytes = kernel_.register_bytes;
-  storage_.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(64))));
-  registers_ = storage_.get();
-  std::memset(registers_, 0, bytes);
-  owned_.resize(bytes / 128 + 8);
-  unfenced.resize(bytes / 128 + 8);
+  memory_.Prepare(kernel_.register_bytes, kernel_.opcodes.size());
+  registers_ = memory_.registers.get();
+  owned_ = std::move(memory_.owned);
+  unfenced = std::move(memory_.unfenced);
+  opcode_counts_ = std::move(memory_.opcode_counts);
   local_bytes_ = kernel_.local_bytes;
   local_.resize(local_bytes_ * kLanes);
   local_top.fill(local_bytes_);
-  opcode_counts_.resize(kernel_.opcodes.size());
   InitialiseSlots();
   knowledge.LearnEnded(cta.cluster().launch().ended_before);
   paths_.resize(1);

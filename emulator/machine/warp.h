@@ -20,6 +20,7 @@
 #include "emulator/hazards/report.h"
 #include "emulator/hazards/vector_clock.h"
 #include "emulator/machine/limits.h"
+#include "emulator/machine/warp_memory.h"
 
 namespace laneshift::emulator {
 
@@ -90,7 +91,7 @@ struct RegisterMove {
 
 class Warp {
  public:
-  Warp(Cta& cta, int index, uint32_t live);
+  Warp(Cta& cta, int index, uint32_t live, WarpMemory memory);
 
   // ---- for handlers ----
   Cta& cta() { return cta_; }
@@ -172,6 +173,13 @@ class Warp {
   bool Run(size_t index, uint64_t budget, uint64_t& executed);
   std::vector<Path>& paths() { return paths_; }
   bool done() const { return live_ == 0; }
+  // Reuse for another warp. REQUIRES: nothing uses this one any more.
+  WarpMemory TakeMemory() {
+    memory_.owned = std::move(owned_);
+    memory_.unfenced = std::move(unfenced);
+    memory_.opcode_counts = std::move(opcode_counts_);
+    return std::move(memory_);
+  }
   // For the proof of a livelock (livelock.cc).
   void Remember(WarpState& state) const;
   bool IsAt(const WarpState& state) const;
@@ -234,10 +242,7 @@ class Warp {
   bool checks_;
   size_t running_ = 0;
   const Instruction* current_ = nullptr;
-  struct AlignedDelete {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
-  };
-  std::unique_ptr<std::byte[], AlignedDelete> storage_;
+  WarpMemory memory_;  // without its vectors
   std::byte* registers_ = nullptr;
   std::vector<uint8_t> local_;
   uint64_t local_bytes_ = 0;

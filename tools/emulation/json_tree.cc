@@ -209,7 +209,7 @@ bool JsonTree::AppendPath(const JsonNode& from, const JsonNode& to, std::string&
     path.resize(length);
   }
   for (const auto& [key, member] : from.members) {
-    path += "/" + Escape(key);
+    path += Cat("/", Escape(key));
     if (AppendPath(member, to, path)) return true;
     path.resize(length);
   }
