@@ -562,7 +562,8 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   for (const ir::Role& role : program.roles) {
     StepWriter writer(problem, numbers, program, target, role, slices);
     pipeline.roles.push_back(writer.Write());
-    const PipelineRole& written = pipeline.roles.back();
+    PipelineRole& written = pipeline.roles.back();
+    written.program_role = static_cast<int>(&role - program.roles.data());
     if (writer.products() > 0) {
       pipeline.products = writer.products();
       pipeline.counted = CountOf(written, StepKind::kMma);
