@@ -256,7 +256,7 @@ std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Sch
   Schedule least = change;
   const bool halo = change.reuse > Reuse::kIm2col;
   if (!deeper || change == given) least.stages = halo ? 3 : 2;
-  if (change == given || change.reuse != given.reuse) least.filter_stages = 2;
+  if (change.reuse != Reuse::kNone && (change == given || change.reuse != given.reuse)) least.filter_stages = 2;
   const auto legal = DeepenShape(at.problem, least, {}, at.target);
   if (!legal) return std::nullopt;
   change = legal->schedule;

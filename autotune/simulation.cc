@@ -321,8 +321,8 @@ class RoleRun {
     const auto add = [&](TraceUnit unit, double begin, double end) {
       if (end <= begin) return;
       const bool waits = unit == TraceUnit::kRole && Waits(step.kind);
-      trace_.spans->push_back(
-          {unit, trace_.role, trace_.cta, tiles_, step.kind, step.ring, step.of_b, waits, begin, end});
+      trace_.spans->push_back({unit, trace_.role, trace_.cta, list_ < 2 ? tiles_ : tiles_ - 1, step.kind, step.ring,
+                               step.of_b, waits, begin, end});
     };
     const auto busy = [&](TraceUnit unit, const Moment& until, double clocks) {
       add(unit, until.clocks - clocks, until.clocks);

@@ -35,7 +35,7 @@ svg text.strong{font-weight:600}
 svg text.on{fill:var(--paper);font-size:11px;pointer-events:none}
 .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}.c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}.c7{fill:var(--c7)}
 .wait{fill:var(--wait)}.idle,.empty{fill:var(--idle)}.allocated{fill:var(--wait)}
-.floor{fill:var(--c2)}
+.floor{fill:none;stroke:var(--c2);stroke-width:2.5}.slab{stroke:var(--paper);stroke-width:.8}
 line,path{stroke:var(--line);fill:none}
 .axis,.life,.flow{stroke:var(--faint)}.life{stroke-dasharray:3 4}
 .flow{stroke:var(--c0);stroke-width:1.6}.head{fill:var(--c0);stroke:none}

@@ -14,12 +14,17 @@ constexpr double kTensorLanes = 128;
 
 std::string Colour(size_t i) { return Cat("c", i % 8); }
 
-// A colour for the first word of each region's name: that of its ring.
+// A colour for each kind of region: that of a ring's tile, whatever its slot.
 class RegionColours {
  public:
   std::string Of(std::string_view what) {
-    const std::string ring(what.substr(0, what.find_first_of("[ .:")));
-    return Colour(colours_.emplace(ring, colours_.size()).first->second);
+    const size_t slot = what.find('['), end = what.find(']');
+    std::string kind(what.substr(0, what.find_first_of("[:")));
+    if (slot != std::string_view::npos && end != std::string_view::npos) {
+      const std::string_view tile = what.substr(end + 1);
+      kind += tile.substr(0, tile.find_first_of(" :"));
+    }
+    return Colour(colours_.emplace(kind, colours_.size()).first->second) + " slab";
   }
   std::vector<LegendEntry> Legend() const {
     std::vector<LegendEntry> legend(colours_.size());

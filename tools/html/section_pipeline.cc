@@ -71,6 +71,7 @@ double FirstTileEnd(const Timeline& timeline) {
   return end;
 }
 
+std::string Arrivals(int count) { return Cat(count, count == 1 ? " arrival" : " arrivals"); }
 std::string Joined(const std::vector<std::string>& names) { return base::Join(names, ", "); }
 
 std::vector<std::string> RoleNames(const KernelReport& report, const std::vector<size_t>& roles) {
@@ -139,9 +140,9 @@ std::string PipelineSection(const KernelReport& report) {
                                    consumers = RoleNames(report, channel.consumers);
     const std::string waits =
         channel.is_private ? "the role, for MMAs that still read a slot"
-        : channel.resident ? Cat(Joined(consumers), " for ", channel.full_arrivals, " arrivals, once")
-                           : Cat(Joined(consumers), " for ", channel.full_arrivals, " arrivals at a full barrier, ",
-                                 Joined(producers), " for ", channel.empty_arrivals, " at an empty one");
+        : channel.resident ? Cat(Joined(consumers), " for ", Arrivals(channel.full_arrivals), ", once")
+                           : Cat(Joined(consumers), " for ", Arrivals(channel.full_arrivals), " at a full barrier, ",
+                                 Joined(producers), " for ", Arrivals(channel.empty_arrivals), " at an empty one");
     table.Add(
         {channel.name, channel.space, Cat(channel.stages), channel.slot, Joined(producers), Joined(consumers), waits});
   }

@@ -84,7 +84,8 @@ std::string SummarySection(const KernelReport& report) {
 
 std::string AdviceSection(const KernelReport& report) {
   std::string text = BreakdownBar(PredictionOf(report)) + "<ul>";
-  for (const std::string_view line : base::Split(AdviceText(report.facts.advised), '\n')) {
+  const std::string advice = AdviceText(report.facts.advised);
+  for (const std::string_view line : base::Split(advice, '\n')) {
     if (!line.empty()) text += Cat("<li>", EscapeHtml(line), "</li>");
   }
   return text + "</ul>";

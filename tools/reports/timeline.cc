@@ -126,7 +126,7 @@ Result<Timeline> ModelTimeline(const Compilation& c) {
     tiles = std::max(tiles, span.tile + 1);
   }
   ModelTracks tracks(sketch.program, pipeline, ctas);
-  Timeline timeline{.title = "the busiest SM, as the timing model sees it"};
+  Timeline timeline{.title = "The busiest SM, as the timing model sees it"};
   const double us = 1 / trace.clock_ghz / 1e3;  // of a clock
   std::map<size_t, size_t> last;
   for (const autotune::TracedSpan& span : trace.spans) {

@@ -221,7 +221,8 @@ void PrintPages(const Problem& problem, const Subject& subject, const Ranking& r
   }
   if (advised) {
     std::string_view name = "why";
-    for (const std::string_view line : base::Split(AdviceText(*advised), '\n')) {
+    const std::string text = AdviceText(*advised);
+    for (const std::string_view line : base::Split(text, '\n')) {
       if (!line.empty()) std::printf("%s\n", Itemized(name, line, kNameColumn, screen.width).c_str());
       name = "";
     }
