@@ -345,7 +345,7 @@ std::string_view RemedyOf(Bound bound) {
     case Bound::kReductions:
       return "reductions in any order (numerics=default), which need no kernel afterwards";
     case Bound::kLaunch:
-      return "more work for each launch: batches, or several problems in one";
+      return "more work in each launch: batches, or several problems in one";
   }
   __builtin_unreachable();
 }

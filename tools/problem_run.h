@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulator/hazards/report.h"
+#include "emulator/machine/event_trace.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/engine.h"
 #include "measure/peers/peer.h"
@@ -31,6 +32,7 @@ struct RunSettings {
   std::array<std::string, ir::kRoles> files{};  // .npy files by role; see File
   std::string group_sizes{};                    // of a grouped GEMM: measure::DivideRows
   bool keep_output = false;                     // RunOutcome::output
+  bool record_events = false;                   // RunOutcome::events
   std::vector<std::string> library_directories;
 
   // Empty: data from the seed; of D, it is not written.
@@ -47,14 +49,15 @@ struct RunOutcome {
   std::optional<std::vector<std::string>> hazards;  // of the emulator
   // Of the emulator: the questions that the manual leaves open and the result depends on.
   std::optional<std::vector<std::string>> policies;
-  std::optional<std::string> arithmetic;       // of the emulator: "hardware" or "fast"
-  std::optional<emulator::Counters> counters;  // of the emulator, of one execution
-  std::optional<double> emulate_ms;            // wall time of the emulation
-  std::optional<double> time_us;               // on a GPU
-  std::optional<double> cublas_us, cudnn_us;   // of the peer
-  std::vector<std::byte> output;               // D as it lies in memory, if it was asked for
-  std::vector<std::string> notes;              // for people
-  std::vector<std::string> failures;           // why it is not verified
+  std::optional<std::string> arithmetic;        // of the emulator: "hardware" or "fast"
+  std::optional<emulator::Counters> counters;   // of the emulator, of one execution
+  std::optional<double> emulate_ms;             // wall time of the emulation
+  std::optional<double> time_us;                // on a GPU
+  std::optional<double> cublas_us, cudnn_us;    // of the peer
+  std::vector<std::byte> output;                // D as it lies in memory, if it was asked for
+  std::vector<emulator::EmulatedEvent> events;  // of the emulator, if they were asked for
+  std::vector<std::string> notes;               // for people
+  std::vector<std::string> failures;            // why it is not verified
 
   std::optional<double> Tflops(const Problem& problem) const;
 };

@@ -75,7 +75,7 @@ LaneAt Look(const ConvGeometry& g, const Schedule& schedule, const TapColumn& ta
   const int64_t q = position % g.padded_q;
   const int64_t h = p * g.stride[kHeight] - g.pad[kHeight] + r * g.dilation[kHeight];
   const int64_t w = q * g.stride[kWidth] - g.pad[kWidth] + tap.offset;
-  LaneAt at{LaneState::kPixel, Cat(n, ",", h, ",", w)};
+  LaneAt at{LaneState::kPixel, Cat(h, ",", w)};
   const bool inside = h >= 0 && h < g.input[kHeight] && w >= 0 && w < g.input[kWidth];
   const bool fused = schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused;
   if (fused && within >= kPartitionLanes - tap.shifts) {

@@ -142,8 +142,8 @@ std::string SharedMemorySection(const KernelReport& report) {
 std::string LanesSection(const KernelReport& report) {
   if (report.taps.empty()) return {};
   std::string text =
-      "<p>What the lanes of the first tile of A hold when each filter tap is multiplied: image,row,column of the pixel "
-      "(n,h,w), 32 lanes to a row.</p>";
+      "<p>What the lanes of the first tile of A hold when each filter tap is multiplied: row and column of the pixel "
+      "(h,w), 32 lanes to a row.</p>";
   std::vector<LegendEntry> legend;
   for (size_t i = 0; i < std::size(kLaneNames); ++i) legend.push_back({Cat("lane-", kLaneClasses[i]), kLaneNames[i]});
   text += LegendOf(legend);

@@ -15,7 +15,8 @@ using autotune::Prediction;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
-constexpr double kShownShare = 0.03;  // of the time, below which a cause is left out of texts
+constexpr double kShownShare = 0.03;   // of the time, below which a cause is left out of texts
+constexpr double kSecondShare = 0.15;  // from which a cause is a reason of its own
 
 std::string Us(double us) { return Cat(PrintFixed(us, us < 100 ? 2 : 0), " us"); }
 std::string Percent(double share) { return Cat(PrintFixed(100 * share, 0), "%"); }
@@ -108,9 +109,15 @@ Json AdviceJson(const AdvisedSchedule& advised) {
 std::string AdviceText(const AdvisedSchedule& advised) {
   const autotune::ScheduleAdvice& a = advised.advice;
   const Prediction& p = a.prediction;
-  std::string text =
-      Cat(autotune::BoundName(p.bound), " binds, for ", Percent(p.by_us[static_cast<size_t>(p.bound)] / p.us), " of ",
-          Us(p.us), ": ", autotune::BoundDoc(p.bound), ".\n");
+  const double least = std::min(kSecondShare * p.us, p.by_us[static_cast<size_t>(p.bound)]);
+  const std::vector<size_t> causes = Larger(p.by_us, least);
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(causes.size(), 2); ++i) {
+    const std::string share = Percent(p.by_us[causes[i]] / p.us);
+    const std::string_view doc = autotune::BoundDoc(static_cast<Bound>(causes[i]));
+    text += i == 0 ? Cat(NameOf(causes[i]), " binds, for ", share, " of ", Us(p.us), ": ", doc, ".\n")
+                   : Cat("Then ", NameOf(causes[i]), ", ", share, ": ", doc, ".\n");
+  }
   text += Cat("It takes ", PrintFixed(a.TimesFloor(), 2), " times the floor of ", Us(a.floor.Us()),
               ": all MMAs at the full rate take ", Us(a.floor.tensor_us), ", operands and output once through memory ",
               Us(a.floor.memory_us), ", the launch ", Us(a.floor.launch_us), ".\n");
@@ -128,7 +135,8 @@ std::string AdviceText(const AdvisedSchedule& advised) {
                 ", ", PrintFixed(std::abs(100 * change), 1), change < 0 ? "% less" : "% more",
                 trade.empty() ? "" : ": ", trade, ".\n");
   }
-  text += Cat("A faster kernel needs ", autotune::RemedyOf(p.bound), ".\n");
+  for (size_t i = 0; i < std::min<size_t>(causes.size(), 2); ++i)
+    text += Cat("Less ", NameOf(causes[i]), " needs ", autotune::RemedyOf(static_cast<Bound>(causes[i])), ".\n");
   return text;
 }
 

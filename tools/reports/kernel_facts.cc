@@ -15,12 +15,8 @@ namespace {
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
-double OperandBytes(const Problem& problem) {
-  const compiler::Contraction contraction = compiler::ContractionOf(problem);
-  const auto bytes = [](const compiler::OperandSource& source) {
-    return static_cast<double>(source.BytesOf(source.memory.Elements()));
-  };
-  return bytes(contraction.a) + bytes(contraction.b);
+double BytesOfSource(const compiler::OperandSource& source) {
+  return static_cast<double>(source.BytesOf(source.memory.Elements()));
 }
 
 // What the best other schedule is: the model's without a constraint, if the kernel has another one.
@@ -52,9 +48,12 @@ Result<KernelFacts> KernelFactsOf(const Compilation& c) {
   LS_ASSIGN(facts.advised.advice, autotune::Advise(c.problem, c.schedule, *c.target, c.device.machine));
   facts.advised.schedule = c.schedule;
   facts.advised.rival = BestOther(c);
-  const double operands = OperandBytes(c.problem);
+  const compiler::Contraction contraction = compiler::ContractionOf(c.problem);
+  const double operands = BytesOfSource(contraction.a) + BytesOfSource(contraction.b), least = ProblemBytes(c.problem);
+  // What the model does not follow, scale factors for one, passes memory once.
+  const double others = std::max(0.0, least - operands - BytesOfSource(contraction.d));
   facts.levels = {
-      {"memory", facts.advised.advice.prediction.memory_bytes, ProblemBytes(c.problem)},
+      {"memory", facts.advised.advice.prediction.memory_bytes + others, least},
       {"L2 to shared memory", static_cast<double>(facts.traffic.all.GlobalToSharedBytes()), operands},
       {"shared memory to tensor cores", static_cast<double>(facts.traffic.all.SharedReadBytes()), operands}};
   return facts;
