@@ -92,7 +92,8 @@ Changes Resident(const Schedule& s, const Situation& at) {
   return changes;
 }
 
-Changes OtherSide(const Schedule& s, const Situation&) {
+// Where that leaves fewer rows and columns outside of D.
+Changes OtherSide(const Schedule& s, const Situation& at) {
   Changes changes;
   for (const int rows : {64, 128}) {
     for (const int columns : {8, 16, 32, 64, 128}) {
@@ -101,7 +102,7 @@ Changes OtherSide(const Schedule& s, const Situation&) {
       other.tile_m = other.rows == RowSide::kM ? rows : columns;
       other.tile_n = other.rows == RowSide::kM ? columns : rows;
       other.math_warpgroups = 1;
-      changes.push_back(other);
+      if (Covered(at.contraction, other) > Covered(at.contraction, s) + kRemainder) changes.push_back(other);
     }
   }
   return changes;
@@ -146,21 +147,28 @@ Changes Modes(const Schedule& s, std::initializer_list<Reuse> modes) {
   return changes;
 }
 
+// How deep the rings of a changed schedule are.
+enum class RingDepth : uint8_t {
+  kAtMostAsBefore,
+  kChanged,  // the depth is the change
+  kDeepest,  // as deep as they fit: the change must gain more than deeper rings do without it
+};
+
 struct WeaknessRow {
   std::string_view name, doc;
   Changes (*changes)(const Schedule& s, const Situation& at);
-  bool deeper = false;  // the change is the depth of the rings
+  RingDepth depth = RingDepth::kAtMostAsBefore;
 };
 
 // clang-format off
 constexpr WeaknessRow kWeaknesses[] = {
     {"too few stages", "the ring is too short to hide the latency of loads",
-     [](const Schedule& s, const Situation&) -> Changes { return {s}; }, true},
+     [](const Schedule& s, const Situation&) -> Changes { return {s}; }, RingDepth::kChanged},
     {"too many stages", "the ring takes shared memory that something else needs",
-     [](const Schedule& s, const Situation&) { return s.stages > 2 ? With(s, &Schedule::stages, {s.stages - 1, s.stages / 2}) : Changes{}; }, true},
+     [](const Schedule& s, const Situation&) { return s.stages > 2 ? With(s, &Schedule::stages, {s.stages - 1, s.stages / 2}) : Changes{}; }, RingDepth::kChanged},
     {"one accumulator", "no MMA runs while the epilogue reads the accumulator",
      [](const Schedule& s, const Situation& at) { return at.target.mma.AccumulatesInTensorMemory() && s.acc_stages == 1 ? With(s, &Schedule::acc_stages, {2}) : Changes{}; }},
-    {"no multicast", "each CTA loads tiles that its neighbours load, too", Clusters},
+    {"no multicast", "each CTA loads tiles that its neighbours load, too", Clusters, RingDepth::kDeepest},
     {"no CTA pair", "each CTA loads and reads all of B instead of half of it",
      [](const Schedule& s, const Situation& at) -> Changes {
        if (at.target.mma.most_ctas < 2 || s.ctas == 2) return {};
@@ -168,7 +176,7 @@ constexpr WeaknessRow kWeaknesses[] = {
        pair.ctas = 2;
        pair.cluster_m = std::max(2, s.cluster_m);
        return {pair};
-     }},
+     }, RingDepth::kDeepest},
     {"multicast that does not pay", "CTAs of a cluster wait for each other",
      [](const Schedule& s, const Situation&) -> Changes {
        if (s.cluster_m * s.cluster_n == s.ctas) return {};
@@ -250,17 +258,16 @@ struct Predicted {
   Prediction prediction;
 };
 
-// With rings as deep as they fit, but no deeper than those of the schedule unless that is the change.
-std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Schedule change, bool deeper,
+std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Schedule change, RingDepth depth,
                                  const Machine& machine) {
+  const bool deepens = depth == RingDepth::kDeepest || change == given;
   Schedule least = change;
-  const bool halo = change.reuse > Reuse::kIm2col;
-  if (!deeper || change == given) least.stages = halo ? 3 : 2;
-  if (change.reuse != Reuse::kNone && (change == given || change.reuse != given.reuse)) least.filter_stages = 2;
+  if (depth != RingDepth::kChanged || deepens) least.stages = change.reuse > Reuse::kIm2col ? 3 : 2;
+  if (change.reuse != Reuse::kNone && (deepens || change.reuse != given.reuse)) least.filter_stages = 2;
   const auto legal = DeepenShape(at.problem, least, {}, at.target);
   if (!legal) return std::nullopt;
   change = legal->schedule;
-  if (!deeper) {
+  if (depth == RingDepth::kAtMostAsBefore) {
     change.stages = std::min(change.stages, given.stages);
     if (change.reuse == given.reuse) change.filter_stages = std::min(change.filter_stages, given.filter_stages);
   }
@@ -291,13 +298,17 @@ Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, 
   LS_ASSIGN(advice.prediction, PredictTime(problem, schedule, target, machine));
   advice.floor = FloorOf(problem, target, machine);
   const Situation at{problem, compiler::ContractionOf(problem, schedule), target};
+  const double given_us = advice.prediction.us;
+  const auto deepest = Predict(at, schedule, schedule, RingDepth::kDeepest, machine);
+  const double deepest_us = deepest ? std::min(given_us, deepest->prediction.us) : given_us;
   for (const WeaknessRow& row : kWeaknesses) {
     std::optional<Predicted> best;
     for (const Schedule& change : row.changes(schedule, at)) {
-      auto other = Predict(at, schedule, change, row.deeper, machine);
+      auto other = Predict(at, schedule, change, row.depth, machine);
       if (other && (!best || other->prediction.us < best->prediction.us)) best = std::move(other);
     }
-    if (!best || best->prediction.us > (1 - kAdviceGain) * advice.prediction.us) continue;
+    const double least_us = row.depth == RingDepth::kDeepest ? deepest_us : given_us;
+    if (!best || best->prediction.us > (1 - kAdviceGain) * least_us) continue;
     advice.weaknesses.push_back({row.name, row.doc, best->schedule, best->prediction});
   }
   std::stable_sort(advice.weaknesses.begin(), advice.weaknesses.end(),

@@ -16,7 +16,7 @@ std::string RoleOfWarp(const ir::Program& program, uint32_t warp) {
     const int within = static_cast<int>(warp) - role.first_warp;
     if (within >= 0 && within < role.warps) return role.warps == 1 ? role.name : Cat(role.name, ", warp ", within);
   }
-  return "no role";
+  return Cat("warp ", warp, ", no role");
 }
 
 class EventTracks {
@@ -25,7 +25,7 @@ class EventTracks {
 
   size_t OfWarp(const EmulatedEvent& event) {
     const auto [known, fresh] = warps_.try_emplace({event.cta, event.warp}, timeline_.tracks.size());
-    if (fresh) timeline_.tracks.push_back({Cat("CTA ", event.cta), RoleOfWarp(program_, event.warp)});
+    if (fresh) timeline_.tracks.push_back({Cat("CTA ", event.cta), RoleOfWarp(program_, event.warp), 0});
     return known->second;
   }
   // Operations of one kind may overlap: each has the first row that is free.
@@ -33,9 +33,9 @@ class EventTracks {
     std::vector<Row>& rows = operations_[{event.cta, event.what}];
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.free_from <= event.begin; });
     if (row == rows.end()) {
-      const std::string number = rows.empty() ? "" : Cat(" ", rows.size() + 1);
       rows.push_back({timeline_.tracks.size(), 0});
-      timeline_.tracks.push_back({Cat("CTA ", event.cta, ", operations"), Cat(event.what, number)});
+      timeline_.tracks.push_back(
+          {Cat("CTA ", event.cta, ", operations"), std::string(event.what), static_cast<int>(rows.size()) - 1});
       row = rows.end() - 1;
     }
     row->free_from = std::max(event.end, event.begin + 1);

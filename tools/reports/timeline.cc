@@ -71,12 +71,12 @@ class ModelTracks {
     for (int cta = 0; cta < ctas; ++cta) {
       for (size_t role = 0; role < program.roles.size(); ++role) {
         roles_[{cta, static_cast<int>(role)}] = tracks_.size();
-        tracks_.push_back({"roles", Cat(program.roles[role].name, ctas > 1 ? Cat(" of CTA ", cta) : "")});
+        tracks_.push_back({"roles", Cat(program.roles[role].name, ctas > 1 ? Cat(" of CTA ", cta) : ""), 0});
       }
     }
     for (int unit = 1; unit < 4; ++unit) {
       units_[unit] = tracks_.size();
-      tracks_.push_back({"units", kUnitNames[unit]});
+      tracks_.push_back({"units", kUnitNames[unit], 0});
     }
     for (const autotune::PipelineRole& role : pipeline.roles) program_roles_.push_back(role.program_role);
   }
@@ -146,6 +146,14 @@ Result<Timeline> ModelTimeline(const Compilation& c) {
   return timeline;
 }
 
+namespace {
+
+std::string NameOfTrack(const TimelineTrack& track) {
+  return track.row == 0 ? track.name : Cat(track.name, " ", track.row + 1);
+}
+
+}  // namespace
+
 Json TraceEventsJson(const Timeline& timeline) {
   Json events = Json::array();
   std::map<std::string, int> groups;
@@ -165,7 +173,7 @@ Json TraceEventsJson(const Timeline& timeline) {
                       {"name", "thread_name"},
                       {"pid", pids.back()},
                       {"tid", tid},
-                      {"args", {{"name", timeline.tracks[i].name}}}});
+                      {"args", {{"name", NameOfTrack(timeline.tracks[i])}}}});
     events.push_back({{"ph", "M"},
                       {"name", "thread_sort_index"},
                       {"pid", pids.back()},
@@ -195,6 +203,22 @@ std::vector<TrackUse> UseOf(const Timeline& timeline) {
   return use;
 }
 
+namespace {
+
+// The track in whose row a chart shows each.
+std::vector<size_t> ShownTracks(const Timeline& timeline) {
+  std::vector<size_t> shown(timeline.tracks.size());
+  std::map<std::pair<std::string, std::string>, size_t> first;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const TimelineTrack& track = timeline.tracks[i];
+    shown[i] = track.row == 0 ? i : first.at({track.group, track.name});
+    if (track.row == 0) first[{track.group, track.name}] = i;
+  }
+  return shown;
+}
+
+}  // namespace
+
 std::string GanttText(const Timeline& timeline, const Screen& screen) {
   const double end = timeline.End();
   if (end <= 0) return Cat(timeline.title, ": nothing was recorded\n");
@@ -208,25 +232,30 @@ std::string GanttText(const Timeline& timeline, const Screen& screen) {
     double works = 0, waits = 0;
   };
   std::vector<std::vector<GanttCell>> rows(timeline.tracks.size(), std::vector<GanttCell>(width));
+  const std::vector<size_t> shown = ShownTracks(timeline);
   const double cell = end / static_cast<double>(width);
   for (const TimelineSpan& span : timeline.spans) {
     for (size_t i = std::min(width - 1, static_cast<size_t>(span.begin / cell)); i < width; ++i) {
       const double from = std::max(span.begin, static_cast<double>(i) * cell);
       const double to = std::min(span.end, static_cast<double>(i + 1) * cell);
       if (to <= from) break;
-      (span.waits ? rows[span.track][i].waits : rows[span.track][i].works) += to - from;
+      GanttCell& at = rows[shown[span.track]][i];
+      (span.waits ? at.waits : at.works) += to - from;
     }
   }
-  const std::vector<TrackUse> use = UseOf(timeline);
   std::string text = Cat(Wrapped(Cat(timeline.title, ". ", timeline.note), screen.width), "\n");
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (shown[i] != i) continue;
+    double works = 0;
     const std::string& name = timeline.tracks[i].name;
     text += name + std::string(names - CharactersOf(name) + 2, ' ');
     for (const GanttCell& at : rows[i]) {
+      // Overlapping spans fill a cell more than once.
+      works += std::min(at.works, cell) / end;
       const double idle = cell - at.works - at.waits;
       text += at.works >= std::max(at.waits, idle) ? '#' : at.waits > idle ? '-' : at.works > 0 ? '.' : ' ';
     }
-    const std::string share = PrintFixed(100 * use[i].works, 0);
+    const std::string share = PrintFixed(100 * works, 0);
     text += Cat(std::string(share.size() < 4 ? 4 - share.size() : 1, ' '), share, "%\n");
   }
   const std::string last = Cat(PrintFixed(end, timeline.unit == "us" ? 2 : 0), " ", timeline.unit);

@@ -16,6 +16,7 @@ namespace laneshift::tools {
 struct TimelineTrack {
   std::string group;  // "roles", "units"
   std::string name;
+  int row = 0;  // of several tracks of one name, whose spans overlap; a chart shows them as one
 };
 
 struct TimelineSpan {
@@ -28,7 +29,7 @@ struct TimelineSpan {
 
 struct Timeline {
   std::string title{}, note{};  // for people: what it is of, and what it leaves out
-  std::string unit = "us";  // of times: us, or steps where only the order is known
+  std::string unit = "us";      // of times: us, or steps where only the order is known
   std::vector<TimelineTrack> tracks{};
   std::vector<TimelineSpan> spans{};  // of a track in the order of time
 

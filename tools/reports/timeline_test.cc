@@ -93,7 +93,7 @@ TEST(Gantt, FitsItsScreenAndShowsEveryTrack) {
     for (const TimelineTrack& track : timeline.tracks) EXPECT_NE(text.find("\n" + track.name + " "), std::string::npos);
   }
   Timeline half{.title = "half"};
-  half.tracks = {{"roles", "a"}, {"roles", "b"}};
+  half.tracks = {{"roles", "a", 0}, {"roles", "b", 0}};
   half.spans = {{.track = 0, .begin = 0, .end = 5, .what = "x"},
                 {.track = 1, .begin = 5, .end = 10, .what = "y", .waits = true}};
   const std::string text = GanttText(half, {.width = 30});
