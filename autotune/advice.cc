@@ -263,7 +263,7 @@ std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Sch
   const bool deepens = depth == RingDepth::kDeepest || change == given;
   Schedule least = change;
   if (depth != RingDepth::kChanged || deepens) least.stages = change.reuse > Reuse::kIm2col ? 3 : 2;
-  if (change.reuse != Reuse::kNone && (deepens || change.reuse != given.reuse)) least.filter_stages = 2;
+  if (change.reuse > Reuse::kIm2col && (deepens || change.reuse != given.reuse)) least.filter_stages = 2;
   const auto legal = DeepenShape(at.problem, least, {}, at.target);
   if (!legal) return std::nullopt;
   change = legal->schedule;

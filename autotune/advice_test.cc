@@ -35,8 +35,8 @@ constexpr const char* kShallow = "gemm m=8192 n=8192 k=256";
 constexpr BadSchedule kBad[] = {
     {"few_stages", "too few stages", "sm_100a", kLarge, "tile=128x256x64 stages=2 acc=2 cluster=2x1 ctas=2"},
     {"odd_tile", "odd tile", "sm_90a", "gemm m=4096 n=256 k=4096", "tile=128x192x64 stages=4 acc=1 math=2"},
-    {"no_multicast", "no multicast", "sm_90a", "gemm m=8192 n=8192 k=8192",
-     "tile=128x256x64 stages=4 acc=1 math=2 cluster=1x1"},
+    {"no_multicast", "no multicast", "sm_100a", "gemm m=4096 n=4096 k=4096 a=e2m1 b=e2m1 scale=mx",
+     "tile=128x64x256 stages=6 acc=2 cluster=1x1"},
     {"no_pair", "no CTA pair", "sm_100a", "gemm m=8192 n=8192 k=8192", "tile=128x128x64 stages=6 acc=2 cluster=1x1"},
     {"one_accumulator", "one accumulator", "sm_100a", kShallow, "tile=128x256x64 stages=4 acc=1"},
     {"copied", "operands copied by threads", "sm_90a", kLarge, "tile=128x128x64 stages=4 acc=1 math=2 a_load=copy"},
