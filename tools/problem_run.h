@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "emulator/driver/driver.h"
 #include "emulator/hazards/report.h"
-#include "emulator/machine/event_trace.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/engine.h"
 #include "measure/peers/peer.h"

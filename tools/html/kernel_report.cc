@@ -255,7 +255,7 @@ Status GatherCode(const Compilation& c, ProblemReader& reader, KernelReport& rep
 
 Result<KernelReport> GatherReport(const Compilation& c, ProblemReader& reader, const std::string& ptxas) {
   KernelReport report(c);
-  LS_ASSIGN(report.facts, KernelFactsOf(c));
+  LS_ASSIGN(report.facts, AnalyseKernel(c));
   LS_ASSIGN(report.timeline, ModelTimeline(c));
   LS_TRY(GatherCode(c, reader, report));
   GatherMachineCode(c, ptxas, report);
@@ -361,7 +361,7 @@ Json KernelReportJson(const KernelReport& report) {
                {"schedule", PrintSchedule(c.schedule)},
                {"choice", ChoiceOriginName(c.choice)},
                {"key", compiler::KernelKey(c.Product().program)}};
-  json.update(KernelFactsJson(report.facts, c));
+  json.update(KernelAnalysisJson(report.facts, c));
   json["measured"] = std::move(measured);
   json["registers"] = OrNothing(report.registers);
   json["roles"] = RolesJson(report);

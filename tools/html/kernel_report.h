@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tools/compilation.h"
-#include "tools/reports/kernel_facts.h"
+#include "tools/reports/kernel_analysis.h"
 #include "tools/reports/memory_map.h"
 #include "tools/reports/timeline.h"
 
@@ -79,7 +79,7 @@ struct KernelReport {
   explicit KernelReport(const Compilation& compiled) : compilation(compiled) {}
 
   const Compilation& compilation;
-  KernelFacts facts;
+  KernelAnalysis facts;
   Timeline timeline;
   std::vector<ReportedRole> roles;
   std::vector<ReportedChannel> channels;

@@ -19,7 +19,7 @@ std::string ShortNumber(double value);
 
 class Svg {
  public:
-  // A picture of this size in units of its own, about pixels; it scales to its column, but not below `least` pixels.
+  // A picture of this size, in units of about a pixel; it scales to its column, but not below `least` pixels.
   Svg(double width, double height, std::string_view label, double least = 0);
 
   // `title` is shown while the pointer is on it.

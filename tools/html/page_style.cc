@@ -42,7 +42,7 @@ line,path{stroke:var(--line);fill:none}
 .roof{stroke:var(--ink);stroke-width:1.6}
 .role{fill:var(--panel);stroke:var(--line)}.slot{fill:var(--c0);opacity:.55}.ring{fill:none;stroke:var(--c0)}
 table{border-collapse:collapse;font-size:13px;margin:10px 0}
-th,td{text-align:left;padding:3px 12px 3px 0;border-bottom:1px solid var(--line);vertical-align:top}
+th,td{text-align:left;padding:3px 12px 3px 0;border-bottom:1px solid var(--line);vertical-align:top;white-space:nowrap}
 th{color:var(--faint);font-weight:600;position:sticky;top:0;background:var(--paper)}
 .n{text-align:right}
 .sortable th{cursor:pointer}

@@ -35,13 +35,19 @@ void DrawTrack(const Timeline& timeline, size_t track, double from, double to, d
     }
   }
   const bool unit = timeline.tracks[track].group == "units";
-  for (const DrawnSpan& span : drawn)
-    svg.Box(
-        kTrackName + span.begin, y + 2, std::max(span.end - span.begin, 0.5), kTrackHeight - 5,
-        span.waits ? "wait"
-        : unit     ? "c1"
-                   : "c0",
-        Cat(span.what, ", tile ", span.tile, ", ", PrintFixed((span.end - span.begin) / scale, 3), " ", timeline.unit));
+  // Work is drawn over waits, so that a short piece of it is seen.
+  for (const bool waits : {true, false}) {
+    for (const DrawnSpan& span : drawn) {
+      if (span.waits != waits) continue;
+      const std::string title = Cat(span.what, ", tile ", span.tile, ", ",
+                                    PrintFixed((span.end - span.begin) / scale, 3), " ", timeline.unit);
+      svg.Box(kTrackName + span.begin, y + 2, std::max(span.end - span.begin, waits ? 0.5 : 1.2), kTrackHeight - 5,
+              waits  ? "wait"
+              : unit ? "c1"
+                     : "c0",
+              title);
+    }
+  }
 }
 
 std::string DrawTimeline(const Timeline& timeline, double from, double to, std::string_view label) {
@@ -179,9 +185,9 @@ std::string CensusSection(const KernelReport& report) {
     }
     rows += "</tr>";
   }
-  return Cat(
-      "<p>Instructions in the PTX of each role, as written: those of a loop count once.</p>",
-      Scrolled(Cat("<table class=\"sortable\"><thead>", head, "</tr></thead><tbody>", rows, "</tbody></table>")));
+  return Cat("<p>Instructions in the PTX of each role, as written: those of a loop count once.</p><div class=\"long\">",
+             Scrolled(Cat("<table class=\"sortable\"><thead>", head, "</tr></thead><tbody>", rows, "</tbody></table>")),
+             "</div>");
 }
 
 }  // namespace laneshift::tools

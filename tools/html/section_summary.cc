@@ -150,7 +150,7 @@ std::string BytesSection(const KernelReport& report) {
 }
 
 std::string WavesSection(const KernelReport& report) {
-  const KernelFacts& f = report.facts;
+  const KernelAnalysis& f = report.facts;
   constexpr int64_t kShownWaves = 12;
   constexpr double kWidth = 640, kBar = 16;
   const int64_t waves = f.division.waves, shown = std::min(waves, kShownWaves);

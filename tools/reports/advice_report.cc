@@ -16,7 +16,7 @@ using base::Cat;
 using Json = nlohmann::ordered_json;
 
 constexpr double kShownShare = 0.03;   // of the time, below which a cause is left out of texts
-constexpr double kSecondShare = 0.15;  // from which a cause is a reason of its own
+constexpr double kSecondShare = 0.15;  // from which a second cause is named, too
 
 std::string Us(double us) { return Cat(PrintFixed(us, us < 100 ? 2 : 0), " us"); }
 std::string Percent(double share) { return Cat(PrintFixed(100 * share, 0), "%"); }

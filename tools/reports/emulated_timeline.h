@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "emulator/machine/event_trace.h"
+#include "emulator/driver/driver.h"
 #include "ir/program.h"
 #include "tools/reports/timeline.h"
 

@@ -13,7 +13,7 @@
 #include "tools/html/page.h"
 #include "tools/json_line.h"
 #include "tools/reports/advice_report.h"
-#include "tools/reports/kernel_facts.h"
+#include "tools/reports/kernel_analysis.h"
 #include "tools/reports/memory_map.h"
 #include "tools/reports/reuse_report.h"
 #include "tools/reports/schedule_view.h"
@@ -97,24 +97,24 @@ Json ResourcesJson(const Resources& resources) {
 }
 
 // A kernel of a compilation, and what the assembler says of it.
-struct AssembledKernel {
+struct InspectedKernel {
   const CompiledKernel& compiled;
   Resources resources;
 };
 // Of all kernels, in order.
-using Assembled = std::vector<AssembledKernel>;
+using Assembled = std::vector<InspectedKernel>;
 Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
   Assembled all;
   for (const CompiledKernel& kernel : c.kernels)
     all.push_back({kernel, ResourcesOf(kernel.module.ptx, c.target->name, ptxas)});
   return all;
 }
-const AssembledKernel& ProductOf(const Assembled& assembled, const Compilation& c) {
+const InspectedKernel& ProductOf(const Assembled& assembled, const Compilation& c) {
   return *std::find_if(assembled.begin(), assembled.end(),
-                       [&](const AssembledKernel& kernel) { return &kernel.compiled == &c.Product(); });
+                       [&](const InspectedKernel& kernel) { return &kernel.compiled == &c.Product(); });
 }
 
-Json KernelJson(const AssembledKernel& assembled, bool with_ptx) {
+Json KernelJson(const InspectedKernel& assembled, bool with_ptx) {
   const CompiledKernel& kernel = assembled.compiled;
   Json json = {{"entry", kernel.module.entry},
                {"key", compiler::KernelKey(kernel.program)},
@@ -128,7 +128,7 @@ Json KernelJson(const AssembledKernel& assembled, bool with_ptx) {
 // What the verb shows of a compilation.
 struct Inspection {
   const Compilation& compilation;
-  const KernelFacts facts;
+  const KernelAnalysis facts;
   const Assembled assembled;
   const std::vector<autotune::ReuseMode> modes;
   const std::vector<compiler::PassDump> passes;
@@ -138,7 +138,7 @@ void PrintJson(const Inspection& inspection, bool with_ptx) {
   const auto& [c, facts, assembled, modes, passes] = inspection;
   const CompiledKernel& product = c.Product();
   Json pack = nullptr, totals = Json::array();
-  for (const AssembledKernel& kernel : assembled) {
+  for (const InspectedKernel& kernel : assembled) {
     if (&kernel.compiled == &product) continue;
     if (kernel.compiled.purpose == LaunchPurpose::kPack) {
       pack = KernelJson(kernel, with_ptx);
@@ -161,7 +161,7 @@ void PrintJson(const Inspection& inspection, bool with_ptx) {
                {"pack", std::move(pack)},
                {"totals", std::move(totals)},
                {"totals_bytes", c.workspace.BytesFor(compiler::WorkspaceUse::kPartialRows)}};
-  json.update(KernelFactsJson(facts, c));
+  json.update(KernelAnalysisJson(facts, c));
   Json census = Json::object();
   for (const OpcodeCount& row : Census(product.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
@@ -212,7 +212,7 @@ std::string RolesTable(const ir::Program& program, const Screen& screen) {
   return table.Print(screen);
 }
 
-std::string LevelsTable(const KernelFacts& facts, const Screen& screen) {
+std::string LevelsTable(const KernelAnalysis& facts, const Screen& screen) {
   TextTable table({{"bytes"}, {"moved", Align::kRight}, {"at least", Align::kRight}, {"times", Align::kRight}});
   for (const LevelBytes& level : facts.levels) {
     table.Add({{std::string(level.level)},
@@ -250,7 +250,7 @@ std::string TaskOf(const CompiledKernel& kernel, const Compilation& c) {
   return {};
 }
 
-void PrintKernel(const Pages& pages, const AssembledKernel& assembled, const Compilation& c, bool with_ptx) {
+void PrintKernel(const Pages& pages, const InspectedKernel& assembled, const Compilation& c, bool with_ptx) {
   const CompiledKernel& kernel = assembled.compiled;
   pages.Title(Cat(TaskOf(kernel, c), ": ", kernel.program.threads, " threads a CTA"));
   pages.Item("kernel", compiler::KernelKey(kernel.program));
@@ -269,7 +269,7 @@ void PrintPages(const Inspection& inspection, bool with_ptx, ScheduleView view) 
   pages.Item("launch", LaunchText(facts, c));
   pages.Item("predicted", PredictionText(facts, c));
   pages.Item("kernel", compiler::KernelKey(product.program));
-  for (const AssembledKernel& kernel : assembled) {
+  for (const InspectedKernel& kernel : assembled) {
     if (&kernel.compiled != &product) PrintKernel(pages, kernel, c, with_ptx);
   }
   pages.Title(Cat("roles: ", product.program.threads, " threads a CTA"));
@@ -326,7 +326,7 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
       const Compilation compilation,
       CompileProblem(problems[0], options.schedule, options.html.empty() ? Keep::kPtx : Keep::kPtxAndLlvm, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
-  LS_ASSIGN(KernelFacts facts, KernelFactsOf(compilation));
+  LS_ASSIGN(KernelAnalysis facts, AnalyseKernel(compilation));
   const Inspection inspection{.compilation = compilation,
                               .facts = std::move(facts),
                               .assembled = AssembleAll(compilation, options.ptxas),

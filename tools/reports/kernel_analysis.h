@@ -1,5 +1,5 @@
-// KernelFacts: what is known of a compiled kernel without running it: its launch, its predicted time with the reasons,
-// the bytes that it moves. Gathered once; inspect prints them, its JSON and its HTML report show them.
+// KernelAnalysis: what is known of a compiled kernel without running it: its launch, its predicted time with the
+// reasons, the bytes that it moves. Gathered once; inspect prints them, its JSON and its HTML report show them.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -22,7 +22,7 @@ struct LevelBytes {
   double moved = 0, least = 0;
 };
 
-struct KernelFacts {
+struct KernelAnalysis {
   compiler::LaunchGeometry geometry{};
   int sm_count = 0;
   int64_t tiles = 0;                  // of all launches of the main kernel
@@ -34,14 +34,14 @@ struct KernelFacts {
   AdvisedSchedule advised{};
 };
 
-Result<KernelFacts> KernelFactsOf(const Compilation& compilation);
+Result<KernelAnalysis> AnalyseKernel(const Compilation& compilation);
 
 // {"launch": …, "prediction": …, "bytes": …, "advice": …}.
-nlohmann::ordered_json KernelFactsJson(const KernelFacts& facts, const Compilation& compilation);
+nlohmann::ordered_json KernelAnalysisJson(const KernelAnalysis& facts, const Compilation& compilation);
 
 // "148 CTAs of 192 threads in clusters of 2, 7 waves of 148 tiles; in the last one 20 SMs are idle".
-std::string LaunchText(const KernelFacts& facts, const Compilation& compilation);
+std::string LaunchText(const KernelAnalysis& facts, const Compilation& compilation);
 // "12.31 us (tensor core 80%, …), 1350 TFLOP/s at 1.52 GHz".
-std::string PredictionText(const KernelFacts& facts, const Compilation& compilation);
+std::string PredictionText(const KernelAnalysis& facts, const Compilation& compilation);
 
 }  // namespace laneshift::tools

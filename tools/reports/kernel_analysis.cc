@@ -1,4 +1,4 @@
-#include "tools/reports/kernel_facts.h"
+#include "tools/reports/kernel_analysis.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -30,9 +30,9 @@ std::optional<RivalSchedule> BestOther(const Compilation& c) {
 
 }  // namespace
 
-Result<KernelFacts> KernelFactsOf(const Compilation& c) {
+Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
   const CompiledKernel& product = c.Product();
-  KernelFacts facts{.geometry = product.geometry, .sm_count = c.device.machine.sm_count};
+  KernelAnalysis facts{.geometry = product.geometry, .sm_count = c.device.machine.sm_count};
   for (size_t i = 0; i < compiler::ContractionsOf(c.problem); ++i)
     facts.tiles += compiler::PlanWork(compiler::ContractionOf(c.problem, c.schedule, i), c.schedule).Tiles();
   const compiler::WorkPlan work = compiler::PlanWork(c.problem, c.schedule);
@@ -59,7 +59,7 @@ Result<KernelFacts> KernelFactsOf(const Compilation& c) {
   return facts;
 }
 
-Json KernelFactsJson(const KernelFacts& facts, const Compilation& c) {
+Json KernelAnalysisJson(const KernelAnalysis& facts, const Compilation& c) {
   const autotune::Prediction& p = facts.advised.advice.prediction;
   Json levels = Json::array();
   for (const LevelBytes& level : facts.levels)
@@ -87,7 +87,7 @@ Json KernelFactsJson(const KernelFacts& facts, const Compilation& c) {
           {"advice", AdviceJson(facts.advised)}};
 }
 
-std::string LaunchText(const KernelFacts& facts, const Compilation& c) {
+std::string LaunchText(const KernelAnalysis& facts, const Compilation& c) {
   const compiler::LaunchGeometry& g = facts.geometry;
   std::string text = Cat(g.grid, " CTAs of ", g.threads, " threads");
   if (g.cluster > 1) text += Cat(" in clusters of ", g.cluster);
@@ -102,7 +102,7 @@ std::string LaunchText(const KernelFacts& facts, const Compilation& c) {
   return text;
 }
 
-std::string PredictionText(const KernelFacts& facts, const Compilation& c) {
+std::string PredictionText(const KernelAnalysis& facts, const Compilation& c) {
   const autotune::Prediction& p = facts.advised.advice.prediction;
   return Cat(PrintFixed(p.us, 2), " us, ", PrintFixed(ProblemFlops(c.problem) / p.us * 1e-6, 0), " TFLOP/s at ",
              PrintFixed(p.clock_ghz, 2), " GHz: ", BreakdownText(p));
