@@ -4,7 +4,7 @@
   scripts/check_report.py build/laneshift                       # checks five kernels
   scripts/check_report.py build/laneshift --screenshots DIR     # and keeps a picture of each, wide and narrow, light and dark
 
-Fails if a page writes an error to its console, lacks a section, is wider than its window, or asks for another file. Needs
+Fails if a page writes to its console, lacks a section, is wider than its window, or does not mark, sort and step. Needs
 chromium (Debian's package, or --chromium PATH). With the Python package `perfetto` and its trace_processor, which it
 downloads when it is first used, the time lines are also loaded and queried there; without them that part is skipped and
 said so.
@@ -32,8 +32,16 @@ SECTIONS = ["summary", "why", "roofline", "timeline", "pipeline", "waves", "byte
             "registers", "lanes", "schedules", "census", "code"]
 # Chromium's own messages about a machine without a display or D-Bus are no errors of the page.
 CONSOLE = re.compile(r":(?:INFO|WARNING|ERROR):CONSOLE[^\]]*\] (.*)")
-# Written into a copy of the page: how wide it is, for a window of this width.
-MEASURE = '<script>document.title = "WIDTH " + document.documentElement.scrollWidth + " of " + window.innerWidth;</script>'
+# Written into a copy of the page: how wide it is, for a window of this width, and what its script does when it is used.
+MEASURE = """<script>
+document.querySelector("#ptx-text i[data-l]").dispatchEvent(new Event("mouseover", {bubbles: true}));
+const heads = document.querySelectorAll("#schedules th"), first = () => document.querySelector("#schedules tbody td").textContent;
+heads[0].click(); const up = first(); heads[0].click();
+if (slider) { slider.value = 1; slider.dispatchEvent(new Event("input")); }
+document.title = ["WIDTH", document.documentElement.scrollWidth, "of", window.innerWidth,
+  "lit", document.querySelectorAll("#program-text i.lit").length, "sorted", up !== first(),
+  "tap", taps.length ? taps.findIndex(tap => !tap.hidden) : 1].join(" ");
+</script>"""
 
 
 def run_program(program, arguments, cache):
@@ -60,10 +68,12 @@ def check_page(chromium, page, absent):
     measured = page.with_name("measured_" + page.name)
     measured.write_text(page.read_text().replace("</body>", MEASURE + "</body>"))
     for width in (1280, 500):  # headless Chromium has no narrower windows; pictures of 390 pixels are made in a frame
-        title = re.search(r"<title>WIDTH (\d+) of (\d+)</title>",
+        title = re.search(r"<title>WIDTH (\d+) of (\d+) (.*)</title>",
                           browse(chromium, measured, "--dump-dom", f"--window-size={width},1000").stdout)
         if not title or int(title[1]) > int(title[2]):
             failures.append(f"wider than its window of {width}: {title[0] if title else 'not measured'}")
+        elif title[3] != "lit 1 sorted true tap 1":
+            failures.append(f"its script does not do what it should: {title[3]}")
     return failures
 
 
