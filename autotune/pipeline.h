@@ -114,6 +114,7 @@ class StepList {
 struct PipelineRole {
   StepList before, tile, after;                // once, for each output tile that is the role's, once
   int pingpong_index = 0, pingpong_roles = 1;  // ping-pong: the index of this role, and the number of roles
+  int program_role = -1;                       // of the tile program, if there is one
 };
 
 // What the SMs read together, to determine the part that comes from memory.

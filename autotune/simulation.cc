@@ -109,9 +109,16 @@ struct Place {
   int of_tile = 0;  // slots that each tile takes
 };
 
+// Where a role's steps are traced.
+struct TracePlace {
+  std::vector<TracedSpan>* spans = nullptr;
+  int role = 0, cta = 0;
+};
+
 class RoleRun {
  public:
-  RoleRun(const PipelineRole& role, const std::vector<PipelineRing>& rings) : role_(role), places_(rings.size()) {
+  RoleRun(const PipelineRole& role, const std::vector<PipelineRing>& rings, const TracePlace& trace)
+      : role_(role), places_(rings.size()), trace_(trace) {
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       const Step& step = role.tile.kind(i);
       if (step.kind == StepKind::kTake && !rings[static_cast<size_t>(step.ring)].order)
@@ -158,7 +165,9 @@ class RoleRun {
         if (once && list_ == 1) return true;
         continue;
       }
+      const double before = time_.clocks;
       if (!Step1(steps[next_], rings, shared, machine, share)) return moved;
+      if (trace_.spans != nullptr) Trace(steps[next_], before, shared, machine, share);
       if (steps[next_].kind == StepKind::kMma && ++products_ == early) early_ = done_;
       ++next_;
       moved = true;
@@ -310,6 +319,30 @@ class RoleRun {
     return true;
   }
 
+  // A step that was made: what the role did since `before`, and for how long a unit is busy with it.
+  void Trace(const Step& step, double before, const Resources& shared, const Machine& machine,
+             const SmShare& share) const {
+    const auto add = [&](TraceUnit unit, double begin, double end) {
+      if (end <= begin) return;
+      const bool waits = unit == TraceUnit::kRole && Waits(step.kind);
+      trace_.spans->push_back({unit, trace_.role, trace_.cta, list_ < 2 ? tiles_ : tiles_ - 1, step.kind, step.ring,
+                               step.of_b, waits, begin, end});
+    };
+    const auto busy = [&](TraceUnit unit, const Moment& until, double clocks) {
+      add(unit, until.clocks - clocks, until.clocks);
+    };
+    add(TraceUnit::kRole, before, time_.clocks);
+    if (step.kind == StepKind::kMma) busy(TraceUnit::kTensorCore, shared.tensor, TimeOf(step, machine).clocks);
+    if (step.kind == StepKind::kTensorCopy) busy(TraceUnit::kTensorCore, shared.tensor, CopyClocks(step, machine));
+    if (step.kind == StepKind::kTensorMove) busy(TraceUnit::kTensorCore, shared.tensor, MoveClocks(step, machine));
+    if (step.kind == StepKind::kLoad)
+      busy(TraceUnit::kLoads, shared.loads, LoadClocks(step, machine, share) + OutsideClocks(step, share));
+    if (step.kind == StepKind::kStore) busy(TraceUnit::kStores, shared.stores, StoreClocks(step, share));
+    if (step.kind == StepKind::kStoreThreads)
+      busy(TraceUnit::kStores, shared.stores, ThreadStoreClocks(step, machine, share));
+  }
+  static bool Waits(StepKind kind) { return kind <= StepKind::kDrain || kind == StepKind::kStoreWait; }
+
   // The resource is not used before the role asks for it.
   void Begin(Moment& resource) const { resource.Await(time_); }
 
@@ -322,14 +355,18 @@ class RoleRun {
   size_t next_ = 0;
   int list_ = 0, tiles_ = 0, products_ = 0;
   bool began_ = false, multiplied_ = false;
+  const TracePlace trace_;
 };
 
 // A CTA that is persistent on its SM, or successors each of which begins when the previous one has ended.
 class CtaRun {
  public:
-  explicit CtaRun(const Pipeline& pipeline) : pipeline_(pipeline) {
+  CtaRun(const Pipeline& pipeline, TracePlace trace) : pipeline_(pipeline) {
     for (const PipelineRing& ring : pipeline.rings) rings_.emplace_back(ring);
-    for (const PipelineRole& role : pipeline.roles) roles_.emplace_back(role, pipeline.rings);
+    for (const PipelineRole& role : pipeline.roles) {
+      roles_.emplace_back(role, pipeline.rings, trace);
+      ++trace.role;
+    }
   }
 
   // Roles run until they have to wait, or have passed `until`. False: no role could make progress.
@@ -511,12 +548,13 @@ BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShar
   return busy;
 }
 
-SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {
+SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles,
+                  std::vector<TracedSpan>* trace) {
   const double count = std::max(1.0, std::min(pipeline.ctas_per_sm, tiles));
   const double per_cta = std::ceil(tiles / count);
   const int simulated = static_cast<int>(std::min<double>(per_cta, kSimulatedTiles));
   std::vector<CtaRun> ctas;
-  for (int i = 0; i < static_cast<int>(count); ++i) ctas.emplace_back(pipeline);
+  for (int i = 0; i < static_cast<int>(count); ++i) ctas.emplace_back(pipeline, TracePlace{.spans = trace, .cta = i});
   Resources shared;
   for (bool moved = true; moved;) {
     moved = false;

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "autotune/machine.h"
 #include "autotune/moment.h"
@@ -45,9 +47,23 @@ struct SmTime {
   BusyClocks busy;
 };
 
+// What is busy during a span of a trace.
+enum class TraceUnit : uint8_t { kRole, kTensorCore, kLoads, kStores };
+
+struct TracedSpan {
+  TraceUnit unit{};
+  int role = 0;  // of the pipeline, by whose step it is
+  int cta = 0, tile = 0;
+  StepKind step{};
+  int ring = -1;
+  bool of_b = false, waits = false;  // waits: the role does nothing else
+  double begin = 0, end = 0;         // clocks
+};
+
 // The time of an SM that computes `tiles` output tiles in a row (each of its CTAs an equal part); never less than the
-// clocks for which they keep it busy.
-SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles);
+// clocks for which they keep it busy. `trace`: what it does during the tiles that are simulated; null: nobody looks.
+SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles,
+                  std::vector<TracedSpan>* trace = nullptr);
 
 // Clocks for which an MMA occupies the tensor core of an SM, and whether the path of its operands is the reason.
 struct ProductTime {

@@ -221,21 +221,47 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
          kRounding;
 }
 
-Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
+namespace {
+
+// The fraction of the time of all SMs for which their tensor cores multiply.
+double TensorShare(double products, double clocks, double active, const Machine& machine) {
+  return clocks > 0 ? std::min(1.0, products / clocks * active / machine.sm_count) : 0;
+}
+
+// The busiest SM.
+struct SimulatedSm {
+  Spread spread;
+  MemoryReads reads;
+  BusyClocks busy;
+  double memory_ghz = 0;
+  SmTime time;
+};
+SimulatedSm Simulate(const Pipeline& pipeline, const Machine& machine, std::vector<TracedSpan>* trace) {
   auto [spread, reads, share] = SharesOf(pipeline, machine);
-  const auto tensor_share = [&, active = spread.active](double products, double clocks) {
-    return clocks > 0 ? std::min(1.0, products / clocks * active / machine.sm_count) : 0;
-  };
   // Memory has a separate clock: measured in clocks of an SM it takes less while these are long. If memory is the
   // bound, its traffic determines how long they are.
   const BusyClocks busy = BusyOf(pipeline, machine, share, spread.rounds);
-  const double memory_ghz = ClockAt(tensor_share(busy.products, std::max(busy.Most(), busy.memory)), machine);
+  const double clocks = std::max(busy.Most(), busy.memory);
+  const double memory_ghz = ClockAt(TensorShare(busy.products, clocks, spread.active, machine), machine);
   share.memory_clocks *= memory_ghz / machine.clock_ghz;
-  SmTime time = SimulateSm(pipeline, machine, share, spread.rounds);
+  return {spread, reads, busy, memory_ghz, SimulateSm(pipeline, machine, share, spread.rounds, trace)};
+}
+
+}  // namespace
+
+ModelTrace TraceTime(const Pipeline& pipeline, const Machine& machine) {
+  ModelTrace trace;
+  trace.tiles = Simulate(pipeline, machine, &trace.spans).spread.rounds;
+  trace.clock_ghz = PredictTime(pipeline, machine).clock_ghz;
+  return trace;
+}
+
+Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
+  auto [spread, reads, busy, memory_ghz, time] = Simulate(pipeline, machine, nullptr);
   time.end.Stretch(DriftStretch(pipeline.order, spread.rounds, machine));
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
-  p.tensor_share = tensor_share(time.busy.products, time.end.clocks);
+  p.tensor_share = TensorShare(time.busy.products, time.end.clocks, spread.active, machine);
   p.clock_ghz = ClockAt(p.tensor_share, machine);
   for (size_t i = 0; i < kBoundCount; ++i) {
     p.by_us[i] = time.end.by[i] / (static_cast<Bound>(i) == Bound::kMemory ? memory_ghz : p.clock_ghz) / 1e3;
@@ -250,13 +276,13 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const double path_us = time.busy.loads / p.clock_ghz / 1e3;
   const double rows_us = pipeline.stored_bytes / pipeline.store_row_bytes * machine.store_row / 1e6;
   spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
-  p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   for (double& us : p.by_us) us *= pipeline.work;
   p.us *= pipeline.work;
   p.memory_bytes *= pipeline.work;
   spend(Bound::kPack, MoveTime(pipeline.moves.before, machine));
   spend(Bound::kReductions, MoveTime(pipeline.moves.after, machine));
   spend(Bound::kLaunch, machine.launch_us * pipeline.launches);
+  p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
   return p;
 }
 

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "autotune/machine.h"
 #include "autotune/moment.h"
 #include "autotune/pipeline.h"
+#include "autotune/simulation.h"
 #include "laneshift/problem.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
@@ -20,7 +22,7 @@ namespace laneshift::autotune {
 
 struct Prediction {
   double us = 0;
-  Bound bound{};                            // what the critical path spends most time on
+  Bound bound{};                            // the largest part of it, launch included
   std::array<double, kBoundCount> by_us{};  // the critical path; sums to `us`
   double clock_ghz = 0;                     // that the power limit leaves
   double tensor_share = 0;                  // of the time of all SMs, that their tensor cores multiply
@@ -35,6 +37,14 @@ struct TileWindow {
 TileWindow WindowOf(double tile_rows, double tile_columns, double raster, double in_flight);
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine);
+
+// What the busiest SM does in the prediction, as far as it is simulated: the first tiles, with a shortened K loop.
+struct ModelTrace {
+  std::vector<TracedSpan> spans;
+  double clock_ghz = 0;  // of the prediction
+  double tiles = 0;      // that the SM computes; not all of them are simulated
+};
+ModelTrace TraceTime(const Pipeline& pipeline, const Machine& machine);
 
 // How much longer a statically scheduled kernel takes if SMs have many tiles.
 double DriftStretch(TileOrder order, double rounds, const Machine& machine);

@@ -30,11 +30,13 @@ std::vector<std::string> CudaLibraryDirectories() {
   return directories;
 }
 
-std::string FindPtxas() {
+std::string FindCudaProgram(const std::string& name) {
   if (const char* home = Home("CUDA_HOME")) {
-    if (std::string own = std::string(home) + "/bin/ptxas"; IsProgram(own)) return own;
+    if (std::string own = std::string(home) + "/bin/" + name; IsProgram(own)) return own;
   }
-  return FindProgram("ptxas", {std::string(kUsualPlace) + "/bin"});
+  return FindProgram(name, {std::string(kUsualPlace) + "/bin"});
 }
+
+std::string FindPtxas() { return FindCudaProgram("ptxas"); }
 
 }  // namespace laneshift::base

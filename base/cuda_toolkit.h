@@ -10,7 +10,9 @@ namespace laneshift::base {
 // The directories of libraries, in the order in which they are searched. They need not exist.
 std::vector<std::string> CudaLibraryDirectories();
 
-// ptxas of CUDA_HOME, otherwise the first on PATH, otherwise that of /usr/local/cuda; empty if there is none.
+// The toolkit's program `name`: that of CUDA_HOME, otherwise the first on PATH, otherwise that of /usr/local/cuda;
+// empty if there is none.
+std::string FindCudaProgram(const std::string& name);
 std::string FindPtxas();
 
 }  // namespace laneshift::base

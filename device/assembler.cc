@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -14,37 +13,13 @@
 #include "base/read_file.h"
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "device/scratch_directory.h"
 
 namespace laneshift::device {
 namespace {
 
 using base::Cat;
 namespace fs = std::filesystem;
-
-// A private directory that is removed with everything in it.
-class ScratchDirectory {
- public:
-  static Result<ScratchDirectory> Create() {
-    std::error_code failure;
-    fs::path parent = fs::temp_directory_path(failure);
-    std::string pattern = (failure ? fs::path("/tmp") : parent) / "laneshift-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) {
-      return MakeError(ErrorCode::kResourceExhausted, Cat("cannot make a temporary directory like ", pattern));
-    }
-    return ScratchDirectory(pattern);
-  }
-  ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchDirectory& operator=(ScratchDirectory&&) = delete;
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  std::string File(const char* name) const { return path_ / name; }
-
- private:
-  explicit ScratchDirectory(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
 
 constexpr uint64_t kMaxCubinBytes = uint64_t{1} << 30;
 

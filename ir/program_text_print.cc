@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "base/text.h"
+#include "ir/program_lines.h"
 #include "ir/program_text.h"
 
 namespace laneshift::ir {
@@ -31,6 +34,10 @@ class Printer {
     }
     return std::move(text_) + "}\n";
   }
+
+  // Where each op is printed.
+  const std::map<const Op*, int>& lines() const { return lines_; }
+  void NoteLines() { notes_lines_ = true; }
 
  private:
   void Line(std::string_view word) { text_.append(2 * depth_, ' ').append(word); }
@@ -141,6 +148,7 @@ class Printer {
     slots_.Add(op);
     slot_channel_ = slots_.OfSlot(op, 0);
     a_channel_ = slots_.OfSlot(op, 1);
+    if (notes_lines_) lines_[&op] = CountLine();
     Line("");
     if (row.body < 0 && op.result != kNoValue) text_ += Cat("%", op.result, " = ");
     text_ += row.mnemonic;
@@ -154,8 +162,19 @@ class Printer {
     Body(op.body);
   }
 
+  // The number of the line that begins here.
+  int CountLine() {
+    line_ += static_cast<int>(std::count(text_.begin() + static_cast<ptrdiff_t>(counted_), text_.end(), '\n'));
+    counted_ = text_.size();
+    return line_;
+  }
+
   const Program& program_;
   std::string text_;
+  size_t counted_ = 0;  // of the text
+  int line_ = 1;
+  bool notes_lines_ = false;
+  std::map<const Op*, int> lines_;
   size_t depth_ = 1;
   SlotChannels slots_;
   int slot_channel_ = -1, a_channel_ = -1;  // of the op that is being printed
@@ -233,6 +252,13 @@ int SlotChannels::OfSlot(const Op& op, int from_last) const {
 }
 
 std::string PrintProgram(const Program& program) { return Printer(program).Print(); }
+
+std::map<const Op*, int> LinesOf(const Program& program) {
+  Printer printer(program);
+  printer.NoteLines();
+  (void)printer.Print();
+  return printer.lines();
+}
 
 std::string OpTable() {
   constexpr std::string_view kStages[] = {"any", "scheduled", "lowered"};

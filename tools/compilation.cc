@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/output_file.h"
-#include "runtime/engine_parts.h"
+#include "base/text.h"
 #include "runtime/schedule_choice.h"
 #include "runtime/stopwatch.h"
 #include "tools/device_options.h"
@@ -20,19 +20,28 @@ const CompiledKernel& Compilation::Product() const {
   return *product;
 }
 
+LookedDevice DeviceOf(Engine::Parts& parts) {
+  const device::DeviceFacts& facts = parts.device.facts();
+  return {.target = &parts.target,
+          .machine = autotune::MachineOf(parts.target, facts.sm_count, parts.device_key, parts.store),
+          .description = parts.emulated ? base::Cat("published facts, ", facts.sm_count, " SMs") : facts.name,
+          .emulated = parts.emulated};
+}
+
 Result<Compilation> CompileProblem(const Problem& problem, const std::string& schedule, Keep keep,
                                    ProblemReader& reader) {
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(schedule));
   LS_ASSIGN(const Engine* engine, reader.Look());
   LS_ASSIGN(const runtime::ChosenSchedule chosen, runtime::ChooseFor(engine->parts(), problem, constraint));
   Compilation result;
+  result.device = DeviceOf(engine->parts());
   result.problem = problem;
   result.target = chosen.target;
   result.schedule = chosen.schedule;
   result.choice = chosen.origin;
   LS_ASSIGN(compiler::KernelPlan plan,
             compiler::PlanKernels(problem, result.schedule, *result.target,
-                                  {.sm_count = result.target->default_sm_count}, &result.passes));
+                                  {.sm_count = result.device.machine.sm_count}, &result.passes));
   result.workspace = plan.workspace;
   for (compiler::PlannedLaunch& launch : plan.launches) {
     if (launch.repeats) continue;
@@ -42,7 +51,7 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& sc
               compiler::EmitPtx(launch.program, *result.target,
                                 {.with_llvm_ir = keep == Keep::kPtxAndLlvm, .functions = functions}));
     if (launch.purpose == compiler::LaunchPurpose::kMain) result.ptx_ms = watch.Milliseconds();
-    result.kernels.push_back({launch.purpose, std::move(launch.program), std::move(module)});
+    result.kernels.push_back({launch.purpose, std::move(launch.program), std::move(module), launch.geometry});
   }
   return result;
 }

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "autotune/machine.h"
 #include "compiler/compile.h"
 #include "compiler/plan/kernel_plan.h"
 #include "laneshift/engine.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
+#include "runtime/engine_parts.h"
 #include "target/target.h"
 #include "tools/problem_reader.h"
 
@@ -20,7 +22,17 @@ struct CompiledKernel {
   compiler::LaunchPurpose purpose{};
   ir::Program program;
   compiler::PtxModule module;
+  compiler::LaunchGeometry geometry{};  // of its first launch
 };
+
+// The device for which a verb looks at a problem.
+struct LookedDevice {
+  const target::Target* target = nullptr;
+  autotune::Machine machine;  // with what the store holds of it
+  std::string description;    // "published facts, 148 SMs", or the name of a GPU
+  bool emulated = true;
+};
+LookedDevice DeviceOf(Engine::Parts& parts);
 
 struct Compilation {
   Problem problem;
@@ -31,6 +43,7 @@ struct Compilation {
   compiler::PlanWorkspace workspace;
   std::vector<compiler::PassDump> passes;  // of the product's program
   double ptx_ms = 0;                       // tile program to PTX, of the main kernel
+  LookedDevice device;
 
   // The kernel that multiplies.
   const CompiledKernel& Product() const;

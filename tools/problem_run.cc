@@ -205,12 +205,17 @@ class ProblemRun {
   Status Execute(const Plan& plan, const DeviceOperands& operands) {
     LS_TRY(stream_.Synchronize());
     if (parts_.emulated) (void)emulator::TakeReport();
+    if (settings_.record_events) {
+      if (!parts_.emulated) return MakeError(ErrorCode::kUnsupported, "--timeline of a run needs --device emulator");
+      emulator::RecordEvents();
+    }
     const auto start = std::chrono::steady_clock::now();
     Status launched = plan.Execute(stream_.handle(), operands.arguments(), Workspace());
     if (launched) launched = stream_.Synchronize();
     if (!parts_.emulated) return launched;
     outcome_.emulate_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     emulator::Report report = emulator::TakeReport();
+    outcome_.events = emulator::TakeEvents();
     if (!launched && report.faults.empty()) return launched;
     if (!report.faults.empty()) {
       return MakeError(ErrorCode::kWrongResult, Cat("the kernel stopped: ", report.faults.front().Print()));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/driver/driver.h"
 #include "emulator/hazards/report.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/engine.h"
@@ -35,6 +36,7 @@ struct RunSettings {
   // outcome is of the first run, with the failures of all; outputs equal to the first run's are not checked again.
   std::vector<std::string> async_orders{};
   bool stop_at_failure = false;  // no further order after one with a failure
+  bool record_events = false;                   // RunOutcome::events
   std::vector<std::string> library_directories;
 
   // Empty: data from the seed; of D, it is not written.
@@ -51,14 +53,15 @@ struct RunOutcome {
   std::optional<std::vector<std::string>> hazards;  // of the emulator
   // Of the emulator: the questions that the manual leaves open and the result depends on.
   std::optional<std::vector<std::string>> policies;
-  std::optional<std::string> arithmetic;       // of the emulator: "hardware" or "fast"
-  std::optional<emulator::Counters> counters;  // of the emulator, of one execution
-  std::optional<double> emulate_ms;            // wall time of the emulation
-  std::optional<double> time_us;               // on a GPU
-  std::optional<double> cublas_us, cudnn_us;   // of the peer
-  std::vector<std::byte> output;               // D as it lies in memory, if it was asked for
-  std::vector<std::string> notes;              // for people
-  std::vector<std::string> failures;           // why it is not verified
+  std::optional<std::string> arithmetic;        // of the emulator: "hardware" or "fast"
+  std::optional<emulator::Counters> counters;   // of the emulator, of one execution
+  std::optional<double> emulate_ms;             // wall time of the emulation
+  std::optional<double> time_us;                // on a GPU
+  std::optional<double> cublas_us, cudnn_us;    // of the peer
+  std::vector<std::byte> output;                // D as it lies in memory, if it was asked for
+  std::vector<emulator::EmulatedEvent> events;  // of the emulator, if they were asked for
+  std::vector<std::string> notes;               // for people
+  std::vector<std::string> failures;            // why it is not verified
 
   std::optional<double> Tflops(const Problem& problem) const;
 };

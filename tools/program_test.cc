@@ -333,7 +333,7 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", kTiny, "--row", "0"}, 2, "--row 0"},
       {{"run", kTiny, "--launch-overlap", "sideways"}, 2, "use none or programmatic"},
       {{"run", kTiny, kTiny, "--a", "x.npy"}, 2, "belong to one problem"},
-      {{"compile", kTiny, "--emit", "sass"}, 2, "use ptx, tile, llvm or cubin"},
+      {{"compile", kTiny, "--emit", "asm"}, 2, "use ptx, tile, llvm, cubin or sass"},
       {{"inspect", kTiny, "--dump-after", "nothing"}, 2, "is no pass; passes: build"},
       // Problems.
       {{"run", "gemm", "m=0", "n=1", "k=1"}, 2, "m=0 is out of range; use 1 to"},

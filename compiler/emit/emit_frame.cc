@@ -3,6 +3,8 @@
 
 #include "base/check.h"
 #include "compiler/emit/emit_program.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/DIBuilder.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -13,13 +15,16 @@ using ir::RoleKind;
 
 class FrameEmitter {
  public:
-  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module, FunctionTable& functions)
+  FrameEmitter(const ir::Program& program, const target::Target& target, llvm::Module& module, FunctionTable& functions,
+               const OpLines* lines)
       : program_(program),
+        module_(module),
         emitter_(module, target),
-        cx_{.program = program, .target = target, .e = emitter_, .functions = &functions} {}
+        cx_{.program = program, .target = target, .e = emitter_, .functions = &functions, .lines = lines} {}
 
   void Emit(const std::string& entry) {
     BeginKernel(entry);
+    if (cx_.lines != nullptr) DescribeLines(entry);
     Value* tid = emitter_.ThreadIndex();
     auto& b = emitter_.ir();
     cx_.lane = b.CreateAnd(tid, emitter_.C32(31));
@@ -61,6 +66,22 @@ class FrameEmitter {
       cx_.params[binding] = emitter_.Parameter(static_cast<int>(i));
     }
     cx_.shared = emitter_.DynamicShared();
+  }
+
+  // The kernel is a function of one file, the program's text. Its own instructions are no op's.
+  void DescribeLines(const std::string& entry) {
+    auto& b = emitter_.ir();
+    llvm::Function* kernel = b.GetInsertBlock()->getParent();
+    module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+    llvm::DIBuilder builder(module_);
+    llvm::DIFile* file = builder.createFile("program.tir", "");
+    builder.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C), file, "laneshift", false, "", 0, "",
+                              llvm::DICompileUnit::DebugDirectivesOnly);
+    llvm::DISubroutineType* type = builder.createSubroutineType(builder.getOrCreateTypeArray({}));
+    kernel->setSubprogram(builder.createFunction(file, entry, entry, file, 1, type, 1, llvm::DINode::FlagZero,
+                                                 llvm::DISubprogram::SPFlagDefinition));
+    builder.finalize();
+    b.SetCurrentDebugLocation(llvm::DILocation::get(module_.getContext(), 0, 0, kernel->getSubprogram()));
   }
 
   void InitBarriers(Value* warp) {
@@ -164,6 +185,7 @@ class FrameEmitter {
   }
 
   const ir::Program& program_;
+  llvm::Module& module_;
   Emitter emitter_;
   RoleContext cx_;
 };
@@ -171,8 +193,8 @@ class FrameEmitter {
 }  // namespace
 
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
-                 const std::string& entry, FunctionTable& functions) {
-  FrameEmitter(program, target, module, functions).Emit(entry);
+                 const std::string& entry, FunctionTable& functions, const OpLines* lines) {
+  FrameEmitter(program, target, module, functions, lines).Emit(entry);
 }
 
 }  // namespace laneshift::compiler

@@ -15,6 +15,8 @@ namespace laneshift::compiler {
 
 inline constexpr int kWarpThreads = 32;
 
+using OpLines = std::map<const ir::Op*, int>;
+
 // What the operations of one role share while they are emitted.
 struct RoleContext {
   const ir::Program& program;
@@ -23,16 +25,17 @@ struct RoleContext {
   FunctionTable* functions = nullptr;
   std::map<ir::Binding, Value*> params{};
   const ClusterPlace* cluster = nullptr;
-  Value* shared = nullptr;       // start of dynamic shared memory
-  Value* lane = nullptr;         // 0..31
-  Value* warp = nullptr;         // index of the warp in its role
-  int first_warp = 0;            // of the role, in the CTA
-  Value* thread = nullptr;       // index of the thread in its role
-  int threads = 0;               // of the role
-  int registers = 0;             // of a thread, as the role asks for; 0: as launched
-  int blocks = 1;                // of its accumulator
-  Value* tensor_base = nullptr;  // address that tcgen05.alloc returned
-  Value* group_end = nullptr;    // the row at which the current unit's group ends, where rows belong to groups
+  Value* shared = nullptr;         // start of dynamic shared memory
+  Value* lane = nullptr;           // 0..31
+  Value* warp = nullptr;           // index of the warp in its role
+  int first_warp = 0;              // of the role, in the CTA
+  Value* thread = nullptr;         // index of the thread in its role
+  int threads = 0;                 // of the role
+  int registers = 0;               // of a thread, as the role asks for; 0: as launched
+  int blocks = 1;                  // of its accumulator
+  Value* tensor_base = nullptr;    // address that tcgen05.alloc returned
+  Value* group_end = nullptr;      // the row at which the current unit's group ends, where rows belong to groups
+  const OpLines* lines = nullptr;  // of the program's text, where instructions are to name them
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }
   Value* Shared(int offset) const { return e.Offset(shared, e.C32(offset)); }
@@ -164,8 +167,8 @@ void EmitGatherPixels(const RoleContext& cx, const ir::SharedLayout& layout, con
 void EmitRole(RoleContext& cx, const ir::Role& role);
 
 // emit_frame.cc. Writes the kernel into `module` under `entry`. REQUIRES: the program is lowered, has its storage, and
-// is verified.
+// is verified. `lines`: debug locations name them; null: there are none.
 void EmitProgram(const ir::Program& program, const target::Target& target, llvm::Module& module,
-                 const std::string& entry, FunctionTable& functions);
+                 const std::string& entry, FunctionTable& functions, const OpLines* lines = nullptr);
 
 }  // namespace laneshift::compiler

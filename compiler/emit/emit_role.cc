@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 
 namespace laneshift::compiler {
 
@@ -13,7 +14,30 @@ using ir::RoleKind;
 
 void EmitRole(RoleContext& cx, const Role& role) { RoleEmitter(cx, role).Emit(); }
 
+namespace {
+
+// While an op is emitted, instructions have its line.
+class OpLocation {
+ public:
+  OpLocation(const RoleContext& cx, const Op& op) : b_(cx.e.ir()), before_(b_.getCurrentDebugLocation()) {
+    if (cx.lines == nullptr) return;
+    llvm::DISubprogram* kernel = b_.GetInsertBlock()->getParent()->getSubprogram();
+    b_.SetCurrentDebugLocation(
+        llvm::DILocation::get(b_.getContext(), static_cast<unsigned>(cx.lines->at(&op)), 0, kernel));
+  }
+  ~OpLocation() { b_.SetCurrentDebugLocation(before_); }
+  OpLocation(const OpLocation&) = delete;
+  OpLocation& operator=(const OpLocation&) = delete;
+
+ private:
+  llvm::IRBuilder<>& b_;
+  const llvm::DebugLoc before_;
+};
+
+}  // namespace
+
 void RoleEmitter::EmitOp(const Op& op) {
+  const OpLocation location(cx_, op);
   switch (op.kind) {
 #define LS_EMIT_kAny(Name) return Name(op);
 #define LS_EMIT_kLowered(Name) return Name(op);

@@ -158,6 +158,7 @@ CuResult DriverState::RunHeld() {
   machine.memory = memory.get();
   machine.hazards = options.hazards == HazardChecks::kOn ? &hazards : nullptr;
   machine.prints = &prints;
+  machine.trace = traces ? &trace : nullptr;
   machine.completion = options.completion;
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
@@ -277,6 +278,8 @@ void Configure(const Options& options) {
   state.hazards.Take();
   state.hazards.SetRules(options.hazard_rules);
   state.prints.Take();
+  state.traces = false;
+  state.trace.Take();
   state.launches = 0;
   state.initialised = false;
 }
@@ -312,6 +315,19 @@ Report TakeReport() {
   state.report.policies = state.options.policies;
   state.report.unused_suppressions = state.hazards.UnusedSuppressions();
   return std::exchange(state.report, {});
+}
+
+void RecordEvents() {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  state.traces = true;
+}
+
+std::vector<EmulatedEvent> TakeEvents() {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  (void)state.RunHeld();
+  return state.trace.Take();
 }
 
 DriverApi Driver() {

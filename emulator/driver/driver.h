@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "device/driver_api.h"
 #include "emulator/hazards/policy_profiles.h"
 #include "emulator/hazards/report.h"
 #include "emulator/machine/cluster.h"
+#include "emulator/machine/event_trace.h"
 #include "emulator/machine/limits.h"
 #include "laneshift/result.h"
 
@@ -69,5 +71,8 @@ bool ReadMemory(uint64_t address, void* to, uint64_t bytes);
 bool DriverIsUsed();
 // What launches have left since the last call.
 Report TakeReport();
+// From now on, and since the last call: the events of the first cluster of each launch. Configure() ends it.
+void RecordEvents();
+std::vector<EmulatedEvent> TakeEvents();
 
 }  // namespace laneshift::emulator

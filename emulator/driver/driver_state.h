@@ -145,6 +145,8 @@ struct DriverState {
   std::unique_ptr<GlobalMemory> memory;
   HazardLog hazards;
   PrintLog prints;
+  EventTrace trace;
+  bool traces = false;
   Report report;
   uint64_t launches = 0;
   std::vector<KernelRun> held;  // deferred kernels: those that launch dependents, and the dependents

@@ -449,6 +449,7 @@ uint64_t HostBytesOf(const AsyncOp& op) {
 
 bool Cluster::Issue(const OpHandle& op) {
   op->serial = ++op_serial_;
+  if (trace_ != nullptr) op->issued_at = Steps();
   NoteChange();
   op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
@@ -505,6 +506,7 @@ bool Cluster::Complete(const OpHandle& op) {
     if (waits) continue;
     open.pop_back();
     next->state = AsyncOp::State::kDone;
+    if (trace_ != nullptr) TraceOperation(*next);
     NoteChange();
     RemovePending(*next);
     if (checks()) {

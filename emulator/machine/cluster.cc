@@ -113,6 +113,7 @@ std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
 
 Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, Cancel cancel)
     : launch_(launch),
+      trace_(linear_index == 0 ? launch.machine->trace : nullptr),
       ledger_(*launch.machine->meter),
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
@@ -182,7 +183,8 @@ bool Cluster::RunRound(bool& ran) {
       if (path.state != Path::State::kRunnable) continue;
       uint64_t executed = 0;
       const uint64_t quantum = random ? 1 + (*random_)() % 256 : kQuantum;
-      if (!warp->Run(p, quantum, executed)) return false;
+      const bool runs = trace_ == nullptr ? warp->Run(p, quantum, executed) : RunTraced(*warp, p, quantum, executed);
+      if (!runs) return false;
       uncounted_ += executed;
       if (uncounted_ >= kQuantum) TellMeter();
       ran = ran || executed != 0;

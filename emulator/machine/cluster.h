@@ -23,6 +23,7 @@
 #include "emulator/hazards/global_order.h"
 #include "emulator/hazards/report.h"
 #include "emulator/machine/cta_memory.h"
+#include "emulator/machine/event_trace.h"
 #include "emulator/machine/host_thread.h"
 #include "emulator/machine/limits.h"
 #include "emulator/machine/memory.h"
@@ -53,6 +54,7 @@ struct EmulatedMachine {
   TensorMapEdits* map_edits = nullptr;
   Policies policies;
   bool accepts_cancellation = true;  // clusterlaunchcontrol.try_cancel
+  EventTrace* trace = nullptr;       // of the first cluster of each launch; nullptr: nobody looks
 };
 
 struct GridShape {
@@ -172,6 +174,7 @@ class AsyncOp {
   bool is_4x256b = false;
   bool shifts_a = false;
   uint64_t serial = 0;
+  uint64_t issued_at = 0;  // Cluster::Steps()
   // With hazard checks: what accesses of its ranges will be compared with, and, of a commit, what its issuer
   // knew.
   RecordRef record;
@@ -382,6 +385,8 @@ class Cluster {
   Spin* watch() const { return watch_; }
   // Host memory of operations and call stacks.
   MemoryLedger& ledger() { return ledger_; }
+  // Instructions of its warps so far; counted where there is a trace.
+  uint64_t Steps() const;
   // A clock for fences: strictly increasing.
   uint64_t Tick() { return ++clock_; }
 
@@ -462,6 +467,8 @@ class Cluster {
  private:
   enum class Repetition : uint8_t { kNone, kFound, kFault };
   bool RunRound(bool& ran);
+  bool RunTraced(Warp& warp, size_t path, uint64_t quantum, uint64_t& executed);
+  void TraceOperation(const AsyncOp& op);
   bool WaitsForGrids() const;
   void TellMeter();
   bool CompleteSomething();
@@ -513,6 +520,9 @@ class Cluster {
   void RemovePending(const AsyncOp& op);
 
   const Launch& launch_;
+  EventTrace* const trace_;  // null: nobody looks
+  uint64_t steps_ = 0, steps_of_running_ = 0;
+  const Warp* running_ = nullptr;
   MemoryLedger ledger_;  // outlives what it counts
   Cancel cancel_;
   uint32_t linear_index_;

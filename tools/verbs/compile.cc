@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/assembler.h"
+#include "device/disassembler.h"
 #include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
@@ -23,9 +24,11 @@ constexpr const char* kCompileExamples = R"(
 Examples:
   laneshift compile gemm m=4096 n=4096 k=4096 --target sm_100a --emit ptx
   laneshift compile gemm m=512 n=512 k=512 --target sm_90a --emit cubin -o gemm.cubin
+  laneshift compile gemm m=512 n=512 k=512 --emit sass
   laneshift compile gemm m=512 n=512 k=512 --schedule "tile=128x64 stages=4" --emit tile
 
-Needs no GPU; cubin needs ptxas. Sizes are kernel parameters: the code serves every problem of the same class.)";
+Needs no GPU; cubin needs ptxas, sass also nvdisasm or cuobjdump. Sizes are kernel parameters: the code serves
+every problem of the same class.)";
 
 struct CompileOptions {
   std::vector<std::string> words, include;
@@ -34,15 +37,16 @@ struct CompileOptions {
   bool json = false;
 };
 
-enum class Form { kPtx, kTile, kLlvm, kCubin };
+enum class Form { kPtx, kTile, kLlvm, kCubin, kSass };
 
 Result<Form> ParseForm(const std::string& text) {
   if (text == "ptx") return Form::kPtx;
   if (text == "tile") return Form::kTile;
   if (text == "llvm") return Form::kLlvm;
   if (text == "cubin") return Form::kCubin;
+  if (text == "sass") return Form::kSass;
   return MakeError(ErrorCode::kInvalidArgument,
-                   base::Cat("--emit ", text, " is unknown; use ptx, tile, llvm or cubin"));
+                   base::Cat("--emit ", text, " is unknown; use ptx, tile, llvm, cubin or sass"));
 }
 
 // The form to write, and the kernel.
@@ -53,14 +57,23 @@ struct Output {
 
   Result<std::string> Of(const ir::Program& program, const compiler::PtxModule& module) const;
   Result<std::string> Cubin(const std::string& ptx) const;
+  Result<std::string> Sass(const std::string& ptx) const;
 };
 
 Result<std::string> Output::Cubin(const std::string& ptx) const {
   auto assembler = device::PtxAssembler::Find({.path = ptxas});
   if (!assembler)
-    return MakeError(ErrorCode::kUnsupported, base::Cat("a cubin needs ptxas: ", assembler.error().message));
+    return MakeError(ErrorCode::kUnsupported, base::Cat("machine code needs ptxas: ", assembler.error().message));
   LS_ASSIGN(device::AssembleResult result, assembler->Assemble(ptx, target.name));
   return std::move(result.cubin);
+}
+
+Result<std::string> Output::Sass(const std::string& ptx) const {
+  auto disassembler = device::Disassembler::Find();
+  if (!disassembler)
+    return MakeError(ErrorCode::kUnsupported, base::Cat("SASS needs a disassembler: ", disassembler.error().message));
+  LS_ASSIGN(const std::string cubin, Cubin(ptx));
+  return disassembler->Disassemble(cubin);
 }
 
 Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxModule& module) const {
@@ -73,6 +86,8 @@ Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxMo
       return module.llvm_ir;
     case Form::kCubin:
       return Cubin(module.ptx);
+    case Form::kSass:
+      return Sass(module.ptx);
   }
   return MakeError(ErrorCode::kInternal, "unknown form");
 }
@@ -160,11 +175,11 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   AddTarget(*verb, options->target);
   AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a complete or partial schedule")->type_name("SCHEDULE");
-  verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR) or cubin")
-      ->type_name("ptx|tile|llvm|cubin")
+  verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR), cubin or sass (its machine code as text)")
+      ->type_name("ptx|tile|llvm|cubin|sass")
       ->capture_default_str();
   verb->add_option("-o,--output", options->output, "file to write; default: standard output")->type_name("FILE");
-  verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin")->type_name("FILE");
+  verb->add_option("--ptxas", options->ptxas, "path of ptxas, for a cubin or SASS")->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout; the code is in it unless -o is given");
   verb->footer(kCompileExamples);

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -10,9 +11,11 @@
 #include "base/text.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
+#include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/reports/advice_report.h"
 #include "tools/reports/schedule_view.h"
 #include "tools/table.h"
 #include "tools/verbs/verbs.h"
@@ -20,26 +23,26 @@
 namespace laneshift::tools {
 namespace {
 
-using autotune::Bound;
-using autotune::Machine;
 using autotune::RankedSchedule;
 using autotune::Ranking;
 using base::Cat;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kNameColumn = 11;
-constexpr double kShownShare = 0.03;  // of the time, below which a cause is left out of the table
 
 constexpr const char* kExplainExamples = R"(
 Examples:
   laneshift explain gemm m=4096 n=4096 k=4096
   laneshift explain gemm m=16 n=8192 k=8192 --target sm_90a --top 5
   laneshift explain conv n=32 h=28 w=28 c=128 k=128 r=3 s=3 pad=1 --target sm_90a --schedule "reuse=row_offset a_load=tma"
+  laneshift explain gemm m=4096 n=4096 k=4096 --schedule "tile=128x128x64 stages=2 acc=1 cluster=1x1 ctas=1"
   laneshift explain gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=9" --refused
   laneshift explain gemm m=4096 n=4096 k=4096 --json
 
 Times come from the timing model (docs/timing-model.md), for the published facts of the target's product, or for what
-`laneshift probe` has measured of the GPU at hand. The breakdown is of the critical path.)";
+`laneshift probe` has measured of the GPU at hand. The breakdown is of the critical path. Advice is a prediction, too:
+a weakness of a schedule is a change of one decision that the model finds faster. The floor is the time of all MMAs at
+the full rate of the tensor cores, or of operands and output once through memory, whichever is longer.)";
 
 struct ExplainOptions {
   std::vector<std::string> words, include;
@@ -49,35 +52,63 @@ struct ExplainOptions {
   bool json = false, refused = false;
 };
 
-// The machine of the prediction, and the schedule that `run` uses there.
+// The device of the prediction, and the schedule that `run` uses there.
 struct Subject {
-  const target::Target* target = nullptr;
-  Machine machine;
-  std::string description;
+  LookedDevice device;
   std::optional<runtime::ChosenSchedule> chosen{};  // nothing: nothing fits
 
+  const target::Target& target() const { return chosen ? *chosen->target : *device.target; }
   bool Takes(const Schedule& schedule) const { return chosen && chosen->schedule == schedule; }
 };
 
 // The reader's device, with what is stored of it.
 Result<Subject> SubjectOf(const Problem& problem, const ScheduleConstraint& constraint, ProblemReader& reader) {
   LS_ASSIGN(const Engine* engine, reader.Look());
-  Engine::Parts& parts = engine->parts();
-  const device::DeviceFacts& facts = parts.device.facts();
-  Subject subject{.target = &parts.target,
-                  .machine = autotune::MachineOf(parts.target, facts.sm_count, parts.device_key, parts.store),
-                  .description = parts.emulated ? Cat("published facts, ", facts.sm_count, " SMs") : facts.name};
-  if (const auto chosen = runtime::ChooseFor(parts, problem, constraint)) subject.chosen = *chosen;
+  Subject subject{.device = DeviceOf(engine->parts())};
+  if (const auto chosen = runtime::ChooseFor(engine->parts(), problem, constraint)) subject.chosen = *chosen;
   return subject;
 }
 
-// `choice`: why `run` takes it; null where it takes another.
-Json CandidateJson(const RankedSchedule& candidate, const Problem& problem, const Subject& subject) {
-  const autotune::Prediction& p = candidate.prediction;
-  Json breakdown = Json::object();
-  for (size_t i = 0; i < p.by_us.size(); ++i) {
-    if (p.by_us[i] > 0) breakdown[autotune::BoundName(static_cast<Bound>(i))] = p.by_us[i];
+// Predictions are equal if people see the same time.
+bool SameTime(double a, double b) { return std::abs(a - b) < 0.005; }
+
+// The schedule to compare `taken` with: the model's best if that is faster, otherwise the next slower one; where the
+// caller's constraint leaves no other, the best without it.
+std::optional<RivalSchedule> RivalOf(const Problem& problem, const Schedule& taken, double us, const Ranking& ranking,
+                                     const Subject& subject, bool constrained) {
+  if (constrained) {
+    const autotune::Machine& machine = subject.device.machine;
+    const auto best = autotune::ChooseSchedule(problem, {}, subject.target(), machine);
+    if (best && *best != taken) {
+      const auto prediction = autotune::PredictTime(problem, *best, subject.target(), machine);
+      if (prediction) return RivalSchedule{"The best schedule without this constraint", *best, *prediction};
+    }
   }
+  for (const RankedSchedule& candidate : ranking.schedules) {
+    if (candidate.schedule == taken || SameTime(candidate.predicted_us, us)) continue;
+    const bool faster = candidate.predicted_us < us;
+    return RivalSchedule{faster ? "The model's best schedule" : "The next best schedule", candidate.schedule,
+                         candidate.prediction};
+  }
+  return std::nullopt;
+}
+
+// Of the schedule that `run` takes; nothing if nothing fits.
+std::optional<AdvisedSchedule> AdviceOn(const Problem& problem, const Ranking& ranking, const Subject& subject,
+                                        bool constrained) {
+  if (!subject.chosen) return std::nullopt;
+  const Schedule& taken = subject.chosen->schedule;
+  auto advice = autotune::Advise(problem, taken, subject.target(), subject.device.machine);
+  if (!advice) return std::nullopt;
+  AdvisedSchedule advised{.schedule = taken, .advice = std::move(*advice)};
+  advised.rival = RivalOf(problem, taken, advised.advice.prediction.us, ranking, subject, constrained);
+  return advised;
+}
+
+// `choice` and `advice`: of the schedule that `run` takes; null of others.
+Json CandidateJson(const RankedSchedule& candidate, const Problem& problem, const Subject& subject,
+                   const std::optional<AdvisedSchedule>& advised) {
+  const autotune::Prediction& p = candidate.prediction;
   const bool taken = subject.Takes(candidate.schedule);
   return {{"schedule", PrintSchedule(candidate.schedule)},
           {"choice", taken ? Json(ChoiceOriginName(subject.chosen->origin)) : Json()},
@@ -87,35 +118,32 @@ Json CandidateJson(const RankedSchedule& candidate, const Problem& problem, cons
           {"clock_ghz", p.clock_ghz},
           {"tensor_share", p.tensor_share},
           {"memory_bytes", p.memory_bytes},
-          {"breakdown_us", std::move(breakdown)}};
+          {"breakdown_us", BreakdownJson(p)},
+          {"advice", taken && advised ? AdviceJson(*advised) : Json()}};
 }
 
-void PrintJson(const Problem& problem, const Subject& subject, const Ranking& ranking, const ExplainOptions& options) {
+void PrintJson(const Problem& problem, const Subject& subject, const Ranking& ranking,
+               const std::optional<AdvisedSchedule>& advised, const ExplainOptions& options) {
   size_t shown = 0;
+  bool taken = false;
+  const auto print = [&](const RankedSchedule& candidate) {
+    taken |= subject.Takes(candidate.schedule);
+    std::printf("%s\n", JsonLine(CandidateJson(candidate, problem, subject, advised)).c_str());
+  };
   for (const RankedSchedule& candidate : ranking.schedules) {
     if (options.top > 0 && shown++ == options.top) break;
-    std::printf("%s\n", JsonLine(CandidateJson(candidate, problem, subject)).c_str());
+    print(candidate);
+  }
+  // A stored choice need not be among them.
+  if (advised && !taken) {
+    const autotune::Prediction& p = advised->advice.prediction;
+    print({advised->schedule, p.us, p.bound, p});
   }
   if (!options.refused) return;
   for (const autotune::RefusedSchedule& refused : ranking.refused) {
     const Json object = {{"schedule", PrintSchedule(refused.schedule)}, {"refused", refused.reason.message}};
     std::printf("%s\n", JsonLine(object).c_str());
   }
-}
-
-// "tensor core 80%, store 12%": the larger causes, largest first.
-std::string Breakdown(const autotune::Prediction& p) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < p.by_us.size(); ++i) {
-    if (p.by_us[i] >= kShownShare * p.us) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p.by_us[a] > p.by_us[b]; });
-  std::string text;
-  for (const size_t i : order) {
-    text += Cat(text.empty() ? "" : ", ", autotune::BoundName(static_cast<Bound>(i)), " ",
-                PrintFixed(100 * p.by_us[i] / p.us, 0), "%");
-  }
-  return text;
 }
 
 void PrintRefused(const Ranking& ranking, const ExplainOptions& options) {
@@ -133,37 +161,73 @@ void PrintRefused(const Ranking& ranking, const ExplainOptions& options) {
   }
 }
 
-void PrintPages(const Problem& problem, const Subject& subject, const Ranking& ranking, const ExplainOptions& options) {
-  const Screen screen = StdoutScreen();
-  const std::string target = Cat(subject.target->name, " (", subject.description, ")");
-  std::printf("%s\n%s\n", Itemized("problem", PrintProblem(problem), kNameColumn, screen.width).c_str(),
-              Itemized("target", target, kNameColumn, screen.width).c_str());
-  if (subject.chosen) {
-    const std::string taken =
-        Cat(PrintSchedule(subject.chosen->schedule), " (", ChoiceOriginName(subject.chosen->origin), ")");
-    std::printf("%s\n", Itemized("run takes", taken, kNameColumn, screen.width).c_str());
+// Candidates of the same time and the same causes are one row, with the number of the others.
+struct TiedCandidates {
+  const RankedSchedule* first;
+  size_t others = 0;
+};
+std::vector<TiedCandidates> FoldTies(const std::vector<RankedSchedule>& ranked) {
+  std::vector<TiedCandidates> folded;
+  for (const RankedSchedule& candidate : ranked) {
+    if (!folded.empty() && SameTime(folded.back().first->predicted_us, candidate.predicted_us) &&
+        folded.back().first->bound == candidate.bound) {
+      ++folded.back().others;
+    } else {
+      folded.push_back({&candidate});
+    }
   }
+  return folded;
+}
+
+void PrintCandidates(const Problem& problem, const Ranking& ranking, const ExplainOptions& options,
+                     const Screen& screen) {
   TextTable table({{"#", Align::kRight},
                    {"us", Align::kRight},
                    {"TFLOP/s", Align::kRight},
                    {"GHz", Align::kRight},
                    {"critical path", Align::kLeft, Room::kLong},
                    {"schedule", Align::kLeft, Room::kLong}});
-  size_t shown = 0;
-  for (const RankedSchedule& candidate : ranking.schedules) {
-    if (options.top > 0 && shown == options.top) break;
-    const autotune::Prediction& p = candidate.prediction;
-    table.Add({{Cat(++shown)},
-               {PrintFixed(p.us, 2), shown == 1 ? Tint::kGood : Tint::kPlain},
+  size_t rows = 0, shown = 0;
+  for (const TiedCandidates& tied : FoldTies(ranking.schedules)) {
+    if (options.top > 0 && rows == options.top) break;
+    ++rows;
+    const autotune::Prediction& p = tied.first->prediction;
+    const std::string others = tied.others > 0 ? Cat(" (and ", tied.others, " as fast)") : "";
+    table.Add({{Cat(shown + 1)},
+               {PrintFixed(p.us, 2), shown == 0 ? Tint::kGood : Tint::kPlain},
                {PrintFixed(ProblemFlops(problem) / p.us * 1e-6, 0)},
                {PrintFixed(p.clock_ghz, 2)},
-               {Breakdown(p)},
-               {ShowSchedule(PrintSchedule(candidate.schedule), options.view), Tint::kFaint}});
+               {BreakdownText(p)},
+               {ShowSchedule(PrintSchedule(tied.first->schedule), options.view) + others, Tint::kFaint}});
+    shown += 1 + tied.others;
   }
+  std::printf("\n");
   std::fputs(table.Print(screen).c_str(), stdout);
   if (shown < ranking.schedules.size()) {
     std::printf("and %zu slower ones (--top 0: all)\n", ranking.schedules.size() - shown);
   }
+}
+
+void PrintPages(const Problem& problem, const Subject& subject, const Ranking& ranking,
+                const std::optional<AdvisedSchedule>& advised, const ExplainOptions& options) {
+  const Screen screen = StdoutScreen();
+  const std::string target = Cat(subject.target().name, " (", subject.device.description, ")");
+  std::printf("%s\n%s\n", Itemized("problem", PrintProblem(problem), kNameColumn, screen.width).c_str(),
+              Itemized("target", target, kNameColumn, screen.width).c_str());
+  if (subject.chosen) {
+    const std::string taken = Cat(ShowSchedule(PrintSchedule(subject.chosen->schedule), options.view), " (",
+                                  ChoiceOriginName(subject.chosen->origin), ")");
+    std::printf("%s\n", Itemized("run takes", taken, kNameColumn, screen.width).c_str());
+  }
+  if (advised) {
+    std::string_view name = "why";
+    const std::string text = AdviceText(*advised);
+    for (const std::string_view line : base::Split(text, '\n')) {
+      if (!line.empty()) std::printf("%s\n", Itemized(name, line, kNameColumn, screen.width).c_str());
+      name = "";
+    }
+  }
+  PrintCandidates(problem, ranking, options, screen);
   PrintRefused(ranking, options);
 }
 
@@ -173,13 +237,14 @@ Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
   LS_ASSIGN(const Subject subject, SubjectOf(problems[0], constraint, reader));
-  const Ranking ranking = autotune::RankSchedules(problems[0], constraint, *subject.target, subject.machine);
+  const Ranking ranking = autotune::RankSchedules(problems[0], constraint, subject.target(), subject.device.machine);
+  const auto advised = AdviceOn(problems[0], ranking, subject, constraint.fixed != 0);
   if (options.json) {
-    PrintJson(problems[0], subject, ranking, options);
+    PrintJson(problems[0], subject, ranking, advised, options);
   } else {
-    PrintPages(problems[0], subject, ranking, options);
+    PrintPages(problems[0], subject, ranking, advised, options);
   }
-  if (ranking.schedules.empty()) return autotune::NothingFits(ranking.refused, *subject.target);
+  if (ranking.schedules.empty()) return autotune::NothingFits(ranking.refused, subject.target());
   return kExitOk;
 }
 
@@ -187,8 +252,7 @@ Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
 
 Verb AddExplain(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand(
-      "explain",
-      "Rank the schedules of a problem by predicted time, and say what bounds each and why others are refused");
+      "explain", "Say what binds the schedule that runs and what would make it faster, and rank all by predicted time");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
   AddTarget(*verb, options->target);

@@ -10,10 +10,14 @@
 #include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/html/page.h"
 #include "tools/json_line.h"
+#include "tools/reports/advice_report.h"
+#include "tools/reports/kernel_analysis.h"
 #include "tools/reports/memory_map.h"
 #include "tools/reports/reuse_report.h"
 #include "tools/reports/schedule_view.h"
+#include "tools/reports/timeline.h"
 #include "tools/table.h"
 #include "tools/verbs/verbs.h"
 
@@ -29,11 +33,13 @@ Examples:
   laneshift inspect gemm m=4096 n=4096 k=4096 --target sm_100a
   laneshift inspect gemm m=64 n=64 k=64 --target sm_90a --all-passes --no-ptx
   laneshift inspect gemm m=512 n=512 k=512 --schedule "tile=128x64" --dump-after lower_channels --no-ptx
+  laneshift inspect gemm m=4096 n=4096 k=4096 --no-ptx --timeline trace.json
+  laneshift inspect gemm m=4096 n=4096 k=4096 --no-ptx --html report.html
   laneshift inspect conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --schedule "reuse=lane_shift" --no-ptx)";
 
 struct InspectOptions {
   std::vector<std::string> words, include;
-  std::string target, schedule, dump_after, ptxas;
+  std::string target, schedule, dump_after, ptxas, timeline, html;
   ScheduleView view = ScheduleView::kShort;
   bool all_passes = false, no_ptx = false, json = false;
 };
@@ -91,24 +97,24 @@ Json ResourcesJson(const Resources& resources) {
 }
 
 // A kernel of a compilation, and what the assembler says of it.
-struct AssembledKernel {
+struct InspectedKernel {
   const CompiledKernel& compiled;
   Resources resources;
 };
 // Of all kernels, in order.
-using Assembled = std::vector<AssembledKernel>;
+using Assembled = std::vector<InspectedKernel>;
 Assembled AssembleAll(const Compilation& c, const std::string& ptxas) {
   Assembled all;
   for (const CompiledKernel& kernel : c.kernels)
     all.push_back({kernel, ResourcesOf(kernel.module.ptx, c.target->name, ptxas)});
   return all;
 }
-const AssembledKernel& ProductOf(const Assembled& assembled, const Compilation& c) {
+const InspectedKernel& ProductOf(const Assembled& assembled, const Compilation& c) {
   return *std::find_if(assembled.begin(), assembled.end(),
-                       [&](const AssembledKernel& kernel) { return &kernel.compiled == &c.Product(); });
+                       [&](const InspectedKernel& kernel) { return &kernel.compiled == &c.Product(); });
 }
 
-Json KernelJson(const AssembledKernel& assembled, bool with_ptx) {
+Json KernelJson(const InspectedKernel& assembled, bool with_ptx) {
   const CompiledKernel& kernel = assembled.compiled;
   Json json = {{"entry", kernel.module.entry},
                {"key", compiler::KernelKey(kernel.program)},
@@ -119,11 +125,20 @@ Json KernelJson(const AssembledKernel& assembled, bool with_ptx) {
   return json;
 }
 
-void PrintJson(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
-               const std::vector<compiler::PassDump>& passes, bool with_ptx) {
+// What the verb shows of a compilation.
+struct Inspection {
+  const Compilation& compilation;
+  const KernelAnalysis facts;
+  const Assembled assembled;
+  const std::vector<autotune::ReuseMode> modes;
+  const std::vector<compiler::PassDump> passes;
+};
+
+void PrintJson(const Inspection& inspection, bool with_ptx) {
+  const auto& [c, facts, assembled, modes, passes] = inspection;
   const CompiledKernel& product = c.Product();
   Json pack = nullptr, totals = Json::array();
-  for (const AssembledKernel& kernel : assembled) {
+  for (const InspectedKernel& kernel : assembled) {
     if (&kernel.compiled == &product) continue;
     if (kernel.compiled.purpose == LaunchPurpose::kPack) {
       pack = KernelJson(kernel, with_ptx);
@@ -146,6 +161,7 @@ void PrintJson(const Compilation& c, const Assembled& assembled, const std::vect
                {"pack", std::move(pack)},
                {"totals", std::move(totals)},
                {"totals_bytes", c.workspace.BytesFor(compiler::WorkspaceUse::kPartialRows)}};
+  json.update(KernelAnalysisJson(facts, c));
   Json census = Json::object();
   for (const OpcodeCount& row : Census(product.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
@@ -196,6 +212,17 @@ std::string RolesTable(const ir::Program& program, const Screen& screen) {
   return table.Print(screen);
 }
 
+std::string LevelsTable(const KernelAnalysis& facts, const Screen& screen) {
+  TextTable table({{"bytes"}, {"moved", Align::kRight}, {"at least", Align::kRight}, {"times", Align::kRight}});
+  for (const LevelBytes& level : facts.levels) {
+    table.Add({{std::string(level.level)},
+               {PrintBytes(level.moved)},
+               {PrintBytes(level.least)},
+               {PrintFixed(level.moved / level.least, 2)}});
+  }
+  return table.Print(screen);
+}
+
 std::string ResourcesText(const Resources& resources) {
   if (!resources.assembled) return "unknown: " + resources.missing;
   const device::AssembleResult& r = *resources.assembled;
@@ -223,7 +250,7 @@ std::string TaskOf(const CompiledKernel& kernel, const Compilation& c) {
   return {};
 }
 
-void PrintKernel(const Pages& pages, const AssembledKernel& assembled, const Compilation& c, bool with_ptx) {
+void PrintKernel(const Pages& pages, const InspectedKernel& assembled, const Compilation& c, bool with_ptx) {
   const CompiledKernel& kernel = assembled.compiled;
   pages.Title(Cat(TaskOf(kernel, c), ": ", kernel.program.threads, " threads a CTA"));
   pages.Item("kernel", compiler::KernelKey(kernel.program));
@@ -232,15 +259,17 @@ void PrintKernel(const Pages& pages, const AssembledKernel& assembled, const Com
   if (with_ptx) pages.Text(kernel.module.ptx);
 }
 
-void PrintPages(const Compilation& c, const Assembled& assembled, const std::vector<autotune::ReuseMode>& modes,
-                const std::vector<compiler::PassDump>& passes, bool with_ptx, ScheduleView view) {
+void PrintPages(const Inspection& inspection, bool with_ptx, ScheduleView view) {
+  const auto& [c, facts, assembled, modes, passes] = inspection;
   const Pages pages;
   const CompiledKernel& product = c.Product();
   pages.Item("problem", PrintProblem(c.problem));
-  pages.Item("target", c.target->name);
-  pages.Item("schedule", ShowSchedule(PrintSchedule(c.schedule), view));
+  pages.Item("target", Cat(c.target->name, " (", c.device.description, ")"));
+  pages.Item("schedule", Cat(ShowSchedule(PrintSchedule(c.schedule), view), " (", ChoiceOriginName(c.choice), ")"));
+  pages.Item("launch", LaunchText(facts, c));
+  pages.Item("predicted", PredictionText(facts, c));
   pages.Item("kernel", compiler::KernelKey(product.program));
-  for (const AssembledKernel& kernel : assembled) {
+  for (const InspectedKernel& kernel : assembled) {
     if (&kernel.compiled != &product) PrintKernel(pages, kernel, c, with_ptx);
   }
   pages.Title(Cat("roles: ", product.program.threads, " threads a CTA"));
@@ -251,6 +280,9 @@ void PrintPages(const Compilation& c, const Assembled& assembled, const std::vec
     pages.Title(Cat("Tensor Memory: ", product.program.tmem_columns, " of ", c.target->tmem_columns, " columns"));
     pages.Text(DrawMap(TensorRegions(product.program), product.program.tmem_columns, "column", pages.Plain()));
   }
+  pages.Title("why");
+  pages.Prose(AdviceText(facts.advised));
+  pages.Text(LevelsTable(facts, pages.Plain()));
   if (!modes.empty()) {
     pages.Title("reuse of activations");
     pages.Text(ReuseModesText(modes, pages.Plain(), view));
@@ -270,23 +302,45 @@ void PrintPages(const Compilation& c, const Assembled& assembled, const std::vec
   pages.Text(product.module.ptx);
 }
 
-// The modes of a convolution, compared for the target's usual number of SMs.
+// The modes of a convolution, compared for the device's number of SMs.
 std::vector<autotune::ReuseMode> ModesOf(const Compilation& c) {
-  return autotune::CompareReuseModes(c.problem, c.schedule, *c.target, c.target->default_sm_count);
+  return autotune::CompareReuseModes(c.problem, c.schedule, *c.target, c.device.machine.sm_count);
+}
+
+// The file, and a chart for people.
+Status ShowTimeline(const Compilation& c, const InspectOptions& options) {
+  LS_ASSIGN(const Timeline timeline, ModelTimeline(c));
+  LS_TRY(WriteOutput(options.timeline, JsonLine(TraceEventsJson(timeline)) + "\n"));
+  if (options.json) return Ok();
+  const Pages pages;
+  pages.Title("time line");
+  pages.Text(GanttText(timeline, pages.Plain()));
+  return Ok();
 }
 
 Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "inspect takes one problem at a time");
-  LS_ASSIGN(const Compilation compilation, CompileProblem(problems[0], options.schedule, Keep::kPtx, reader));
+  LS_ASSIGN(
+      const Compilation compilation,
+      CompileProblem(problems[0], options.schedule, options.html.empty() ? Keep::kPtx : Keep::kPtxAndLlvm, reader));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
-  const Assembled assembled = AssembleAll(compilation, options.ptxas);
-  const std::vector<autotune::ReuseMode> modes = ModesOf(compilation);
+  LS_ASSIGN(KernelAnalysis facts, AnalyseKernel(compilation));
+  const Inspection inspection{.compilation = compilation,
+                              .facts = std::move(facts),
+                              .assembled = AssembleAll(compilation, options.ptxas),
+                              .modes = ModesOf(compilation),
+                              .passes = passes};
   if (options.json) {
-    PrintJson(compilation, assembled, modes, passes, !options.no_ptx);
+    PrintJson(inspection, !options.no_ptx);
   } else {
-    PrintPages(compilation, assembled, modes, passes, !options.no_ptx, options.view);
+    PrintPages(inspection, !options.no_ptx, options.view);
+  }
+  if (!options.timeline.empty()) LS_TRY(ShowTimeline(compilation, options));
+  if (!options.html.empty()) {
+    LS_ASSIGN(const KernelReport report, GatherReport(compilation, reader, options.ptxas));
+    LS_TRY(WriteOutput(options.html, RenderReport(report)));
   }
   return kExitOk;
 }
@@ -296,7 +350,7 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
 Verb AddInspect(CLI::App& app, const Settings& settings) {
   CLI::App* verb = app.add_subcommand(
       "inspect",
-      "Show how a problem is computed: schedule, tile program, memory maps, reuse, registers, instructions, PTX");
+      "Show how a problem is computed and why it takes its time: schedule, memory maps, tile program, registers, PTX");
   auto options = std::make_shared<InspectOptions>();
   verb->add_option("problem", options->words, "one problem, as bare words")->type_name("WORD");
   AddTarget(*verb, options->target);
@@ -308,6 +362,13 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
   verb->add_flag("--all-passes", options->all_passes, "show the tile program after every pass");
   verb->add_flag("--no-ptx", options->no_ptx, "leave out the PTX");
   verb->add_option("--ptxas", options->ptxas, "path of ptxas, which reports registers and spills")->type_name("FILE");
+  verb->add_option("--timeline", options->timeline,
+                   "write the time line of the busiest SM, as the timing model sees it, as a trace for Perfetto; show "
+                   "it as a chart")
+      ->type_name("FILE");
+  verb->add_option("--html", options->html,
+                   "write a report with pictures: one file without references to others, for any browser")
+      ->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kInspectExamples);

@@ -2,12 +2,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "compiler/compile.h"
+#include "runtime/engine_parts.h"
 #include "store/location.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/json_line.h"
 #include "tools/problem_run.h"
+#include "tools/reports/emulated_timeline.h"
 #include "tools/reports/run_report.h"
 #include "tools/reports/schedule_view.h"
 #include "tools/table.h"
@@ -28,6 +33,7 @@ Examples:
   laneshift run gemm m=128 n=64 k=512 a=f16 --a a.npy --b b.npy --out d.npy
   laneshift run gemm m=4096 n=4096 k=4096 --device cuda --check --vs cublas
   laneshift run gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=4" --async random:7 --check
+  laneshift run gemm m=256 n=256 k=512 --device emulator --async late --timeline trace.json
   laneshift run conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --check
   laneshift run --file bench/conv.txt --device cuda --vs cudnn --json
 
@@ -38,7 +44,7 @@ struct RunOptions {
   DeviceOptions device;
   RunSettings run;
   std::vector<std::string> words;
-  std::string file, schedule, vs;
+  std::string file, schedule, vs, timeline;
   ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
@@ -66,13 +72,25 @@ void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
 }
 
 Status CheckFiles(const RunSettings& run, size_t problems) {
-  const bool any = std::ranges::any_of(run.files, [](const std::string& file) { return !file.empty(); });
+  const bool any =
+      run.record_events || std::ranges::any_of(run.files, [](const std::string& file) { return !file.empty(); });
   if (!any || problems == 1) return Ok();
-  return MakeError(
-      ErrorCode::kInvalidArgument,
-      Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d, "
-          "--tensor_scale_a, --tensor_scale_b, --metadata_a and --out belong to one problem, but there are ",
-          problems, "; run them one by one"));
+  return MakeError(ErrorCode::kInvalidArgument,
+                   Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d, "
+                       "--tensor_scale_a, --tensor_scale_b, --metadata_a, --out and --timeline belong to one problem, "
+                       "but there are ",
+                       problems, "; run them one by one"));
+}
+
+// The file, and a chart for people.
+Status ShowTimeline(const ProblemOutcome& run, const Engine& engine, const RunOptions& options) {
+  const RunOutcome& outcome = *run.outcome;
+  LS_ASSIGN(const ScheduleConstraint schedule, ParseSchedule(outcome.plan.schedule));
+  LS_ASSIGN(const ir::Program program, compiler::BuildProgram(run.problem, schedule.value, engine.parts().target));
+  const Timeline timeline = EmulatedTimeline(outcome.events, program);
+  LS_TRY(WriteOutput(options.timeline, JsonLine(TraceEventsJson(timeline)) + "\n"));
+  if (!options.json) std::fputs((GanttText(timeline, {.width = StdoutScreen().width}) + "\n").c_str(), stdout);
+  return Ok();
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
@@ -81,6 +99,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
   RunSettings run = options.run;
   run.library_directories = settings.library_directories;
+  run.record_events = !options.timeline.empty();
   LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
   LS_TRY(CheckFiles(run, problems.size()));
   if (!options.vs.empty()) {
@@ -105,6 +124,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
       std::printf("%s\n", PrintJson(outcome, engine.target(), engine.device_name()).c_str());
       std::fflush(stdout);
     }
+    if (run.record_events && outcome.outcome) LS_TRY(ShowTimeline(outcome, engine, options));
     outcomes.push_back(std::move(outcome));
   }
   // If nothing ran, the errors say everything.
@@ -154,6 +174,10 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
                    "\"tile=128x256 stages=4\": a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
   AddDataOptions(*verb, options->run);
+  verb->add_option(
+          "--timeline", options->timeline,
+          "write the emulator's order of events as a trace for Perfetto, and show it as a chart (emulator only)")
+      ->type_name("FILE");
   AddGroupSizes(*verb, options->run.group_sizes);
   verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
   verb->add_option("--vs", options->vs, "cublas (gemm) or cudnn (conv): time it interleaved with laneshift (GPU only)")

@@ -1,0 +1,370 @@
+#include "autotune/advice.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "autotune/pipeline.h"
+#include "autotune/space.h"
+#include "compiler/compile.h"
+#include "compiler/contraction/contraction.h"
+#include "compiler/legality/resident_operand.h"
+
+namespace laneshift::autotune {
+namespace {
+
+using compiler::Contraction;
+using target::Target;
+
+// What a change may depend on.
+struct Situation {
+  const Problem& problem;
+  const Contraction contraction;
+  const Target& target;
+};
+using Changes = std::vector<Schedule>;
+
+template <typename Value>
+Changes With(const Schedule& s, Value Schedule::*field, std::initializer_list<Value> values) {
+  Changes changes;
+  for (const Value value : values) {
+    changes.push_back(s);
+    changes.back().*field = value;
+  }
+  return changes;
+}
+
+// The tiles of other sizes of which `admits` says yes.
+template <typename Admits>
+Changes Tiles(const Schedule& s, const Admits& admits) {
+  Changes changes;
+  for (const int m : {8, 16, 32, 64, 128, 256}) {
+    for (const int n : {8, 16, 32, 64, 96, 128, 192, 256}) {
+      Schedule other = s;
+      other.tile_m = m;
+      other.tile_n = n;
+      if ((m == s.tile_m && n == s.tile_n) || !admits(other)) continue;
+      // Another tile may need another number of warpgroups or accumulators.
+      for (const int math : {1, 2}) {
+        for (const int accumulators : {1, 2}) {
+          other.math_warpgroups = math;
+          other.acc_stages = accumulators;
+          changes.push_back(other);
+        }
+      }
+    }
+  }
+  return changes;
+}
+
+double Area(const Schedule& s) { return static_cast<double>(s.tile_m) * s.tile_n; }
+
+// The part of the tiles that lies in D.
+double Covered(const Contraction& c, const Schedule& s) {
+  const auto part = [](int64_t extent, int tile) {
+    return static_cast<double>(extent) / static_cast<double>((extent + tile - 1) / tile * tile);
+  };
+  return part(c.m, s.tile_m) * part(c.n, s.tile_n);
+}
+constexpr double kRemainder = 0.05;  // of the tiles
+
+Changes Clusters(const Schedule& s, const Situation&) {
+  Changes changes;
+  if (s.cluster_m * s.cluster_n > s.ctas) return changes;
+  for (const auto& [m, n] : {std::pair{1, 2}, {2, 1}, {2, 2}, {4, 1}, {1, 4}}) {
+    Schedule other = s;
+    other.cluster_m = m * s.cluster_m;
+    other.cluster_n = n * s.cluster_n;
+    changes.push_back(other);
+  }
+  return changes;
+}
+
+Changes Resident(const Schedule& s, const Situation& at) {
+  if (s.b_keep > 0) return {};
+  Schedule other = s;
+  const auto blocks = compiler::ResidentOf(at.contraction.Under(at.problem, s), s).blocks;
+  if (blocks < 1 || blocks > 64) return {};
+  other.b_keep = static_cast<int>(blocks);
+  Changes changes = {other};
+  other.raster = 1;
+  changes.push_back(other);
+  return changes;
+}
+
+// Where that leaves fewer rows and columns outside of D.
+Changes OtherSide(const Schedule& s, const Situation& at) {
+  Changes changes;
+  for (const int rows : {64, 128}) {
+    for (const int columns : {8, 16, 32, 64, 128}) {
+      Schedule other = s;
+      other.rows = s.rows == RowSide::kM ? RowSide::kN : RowSide::kM;
+      other.tile_m = other.rows == RowSide::kM ? rows : columns;
+      other.tile_n = other.rows == RowSide::kM ? columns : rows;
+      other.math_warpgroups = 1;
+      if (Covered(at.contraction, other) > Covered(at.contraction, s) + kRemainder) changes.push_back(other);
+    }
+  }
+  return changes;
+}
+
+Changes Loads(const Schedule& s, LoadPath from, std::initializer_list<LoadPath> to) {
+  Changes changes;
+  for (const LoadPath path : to) {
+    Schedule other = s;
+    if (s.a_load == from) other.a_load = path;
+    if (s.b_load == from) other.b_load = path;
+    if (other != s) changes.push_back(other);
+    // Only one of both may be addressable.
+    for (LoadPath Schedule::*side : {&Schedule::a_load, &Schedule::b_load}) {
+      if (s.*side != from) continue;
+      Schedule single = s;
+      single.*side = path;
+      changes.push_back(single);
+    }
+  }
+  return changes;
+}
+
+Changes Stores(const Schedule& s, const Situation&) {
+  if (s.d_store == StorePath::kTma) return {};
+  return With(s, &Schedule::d_store, {StorePath::kTma, StorePath::kRows});
+}
+
+Changes Modes(const Schedule& s, std::initializer_list<Reuse> modes) {
+  Changes changes;
+  for (const Reuse reuse : modes) {
+    for (const StorePath store : {s.d_store, StorePath::kRows, StorePath::kTma}) {
+      Schedule other = s;
+      other.reuse = reuse;
+      other.d_store = store;
+      other.shift = ShiftForm::kSeparate;
+      other.border = Border::kZeros;
+      if (reuse == Reuse::kLaneShift) other.ctas = other.cluster_m = other.cluster_n = 1;
+      changes.push_back(other);
+    }
+  }
+  return changes;
+}
+
+// How deep the rings of a changed schedule are.
+enum class RingDepth : uint8_t {
+  kAtMostAsBefore,
+  kChanged,  // the depth is the change
+  kDeepest,  // as deep as they fit: the change must gain more than deeper rings do without it
+};
+
+struct WeaknessRow {
+  std::string_view name, doc;
+  Changes (*changes)(const Schedule& s, const Situation& at);
+  RingDepth depth = RingDepth::kAtMostAsBefore;
+};
+
+// clang-format off
+constexpr WeaknessRow kWeaknesses[] = {
+    {"too few stages", "the ring is too short to hide the latency of loads",
+     [](const Schedule& s, const Situation&) -> Changes { return {s}; }, RingDepth::kChanged},
+    {"too many stages", "the ring takes shared memory that something else needs",
+     [](const Schedule& s, const Situation&) { return s.stages > 2 ? With(s, &Schedule::stages, {s.stages - 1, s.stages / 2}) : Changes{}; }, RingDepth::kChanged},
+    {"one accumulator", "no MMA runs while the epilogue reads the accumulator",
+     [](const Schedule& s, const Situation& at) { return at.target.mma.AccumulatesInTensorMemory() && s.acc_stages == 1 ? With(s, &Schedule::acc_stages, {2}) : Changes{}; }},
+    {"no multicast", "each CTA loads tiles that its neighbours load, too", Clusters, RingDepth::kDeepest},
+    {"no CTA pair", "each CTA loads and reads all of B instead of half of it",
+     [](const Schedule& s, const Situation& at) -> Changes {
+       if (at.target.mma.most_ctas < 2 || s.ctas == 2) return {};
+       Schedule pair = s;
+       pair.ctas = 2;
+       pair.cluster_m = std::max(2, s.cluster_m);
+       return {pair};
+     }, RingDepth::kDeepest},
+    {"multicast that does not pay", "CTAs of a cluster wait for each other",
+     [](const Schedule& s, const Situation&) -> Changes {
+       if (s.cluster_m * s.cluster_n == s.ctas) return {};
+       Schedule other = s;
+       other.cluster_m = s.ctas;
+       other.cluster_n = 1;
+       return {other};
+     }},
+    {"a CTA pair that does not pay", "both CTAs of a pair wait for each other",
+     [](const Schedule& s, const Situation&) -> Changes {
+       if (s.ctas == 1) return {};
+       Schedule other = s;
+       other.ctas = other.cluster_m = other.cluster_n = 1;
+       return {other};
+     }},
+    {"odd tile", "tiles do not divide D: the tensor core multiplies rows or columns that do not exist",
+     [](const Schedule& s, const Situation& at) {
+       return Tiles(s, [&](const Schedule& o) { return Covered(at.contraction, o) > Covered(at.contraction, s) + kRemainder; });
+     }},
+    {"tile too small", "each byte that is loaded is multiplied too few times",
+     [](const Schedule& s, const Situation& at) {
+       return Tiles(s, [&](const Schedule& o) { return Area(o) > Area(s) && Covered(at.contraction, o) <= Covered(at.contraction, s) + kRemainder; });
+     }},
+    {"tile too large", "too few tiles to keep all SMs busy, or too large for deep rings",
+     [](const Schedule& s, const Situation& at) {
+       return Tiles(s, [&](const Schedule& o) { return Area(o) < Area(s) && Covered(at.contraction, o) <= Covered(at.contraction, s) + kRemainder; });
+     }},
+    {"tile of an unfavourable shape", "a tile of the same size loads fewer bytes",
+     [](const Schedule& s, const Situation& at) {
+       return Tiles(s, [&](const Schedule& o) { return Area(o) == Area(s) && Covered(at.contraction, o) <= Covered(at.contraction, s) + kRemainder; });
+     }},
+    {"blocks of K too short", "barriers and copies cost more than the MMAs between them",
+     [](const Schedule& s, const Situation&) { return With(s, &Schedule::tile_k, {2 * s.tile_k}); }},
+    {"blocks of K too long", "few of them fit the ring",
+     [](const Schedule& s, const Situation&) { return With(s, &Schedule::tile_k, {s.tile_k / 2}); }},
+    {"operands copied by threads", "threads load element by element what bulk copies could load",
+     [](const Schedule& s, const Situation&) { return Loads(s, LoadPath::kCopy, {LoadPath::kTma, LoadPath::kPack}); }},
+    {"operands packed first", "a separate kernel copies operands before the main one",
+     [](const Schedule& s, const Situation&) { return Loads(s, LoadPath::kPack, {LoadPath::kTma, LoadPath::kCopy}); }},
+    {"output stored by threads", "threads store what bulk copies, or whole rows, could store", Stores},
+    {"idle SMs in the last wave", "tiles do not fill the last round of CTAs",
+     [](const Schedule& s, const Situation&) { return s.split_k == 1 ? With(s, &Schedule::split_k, {2, 3, 4, 6, 8}) : Changes{}; }},
+    {"split-K that does not pay", "partials go through memory, and are added",
+     [](const Schedule& s, const Situation&) { return s.split_k > 1 ? With(s, &Schedule::split_k, {1, 2, s.split_k / 2}) : Changes{}; }},
+    {"tile order that misses the L2 cache", "tiles that are computed at once read more from memory than they need to",
+     [](const Schedule& s, const Situation&) { return With(s, &Schedule::raster, {1, 2, 4, 8, 12, 16, 24, 32, 64}); }},
+    {"static tile order", "SMs wait for the slowest one",
+     [](const Schedule& s, const Situation& at) { return at.target.Has(target::Feature::kLaunchControl) && s.scheduler == Scheduler::kStatic ? With(s, &Schedule::scheduler, {Scheduler::kClc}) : Changes{}; }},
+    {"work stealing that does not pay", "each tile has to be asked for",
+     [](const Schedule& s, const Situation&) { return s.scheduler == Scheduler::kClc ? With(s, &Schedule::scheduler, {Scheduler::kStatic}) : Changes{}; }},
+    {"one warpgroup multiplies", "it also has the epilogue, while nothing multiplies",
+     [](const Schedule& s, const Situation&) { return s.math_warpgroups == 1 ? With(s, &Schedule::math_warpgroups, {2}) : Changes{}; }},
+    {"cooperative warpgroups", "nothing multiplies during the epilogue",
+     [](const Schedule& s, const Situation&) -> Changes {
+       if (s.consumers == Consumers::kPingpong) return {};
+       Schedule other = s;
+       other.consumers = Consumers::kPingpong;
+       other.math_warpgroups = 2;
+       return {other};
+     }},
+    {"ping-pong that does not pay", "each warpgroup has too few tiles to alternate",
+     [](const Schedule& s, const Situation&) { return s.consumers == Consumers::kPingpong ? With(s, &Schedule::consumers, {Consumers::kCooperative}) : Changes{}; }},
+    {"the wrong side along the rows of the MMA", "rows of the matrix instruction are empty", OtherSide},
+    {"B loaded again for each tile", "B would fit shared memory, and be loaded once", Resident},
+    {"resident B that does not pay", "B takes the shared memory of a deeper ring",
+     [](const Schedule& s, const Situation&) { return s.b_keep > 0 ? With(s, &Schedule::b_keep, {0}) : Changes{}; }},
+    {"activations loaded for each filter column", "a row of the filter could share them",
+     [](const Schedule& s, const Situation&) { return s.reuse == Reuse::kIm2col ? Modes(s, {Reuse::kRowOffset, Reuse::kLaneShift}) : Changes{}; }},
+    {"reuse of activations that does not pay", "the halo, or the shifts, cost more than the loads that they save",
+     [](const Schedule& s, const Situation&) {
+       if (s.reuse == Reuse::kRowOffset) return Modes(s, {Reuse::kIm2col, Reuse::kLaneShift});
+       return s.reuse == Reuse::kLaneShift ? Modes(s, {Reuse::kIm2col, Reuse::kRowOffset}) : Changes{};
+     }},
+};
+// clang-format on
+
+struct Predicted {
+  Schedule schedule;
+  Prediction prediction;
+};
+
+std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Schedule change, RingDepth depth,
+                                 const Machine& machine) {
+  const bool deepens = depth == RingDepth::kDeepest || change == given;
+  Schedule least = change;
+  if (depth != RingDepth::kChanged || deepens) least.stages = change.reuse > Reuse::kIm2col ? 3 : 2;
+  if (change.reuse > Reuse::kIm2col && (deepens || change.reuse != given.reuse)) least.filter_stages = 2;
+  const auto legal = DeepenShape(at.problem, least, {}, at.target);
+  if (!legal) return std::nullopt;
+  change = legal->schedule;
+  if (depth == RingDepth::kAtMostAsBefore) {
+    change.stages = std::min(change.stages, given.stages);
+    if (change.reuse == given.reuse) change.filter_stages = std::min(change.filter_stages, given.filter_stages);
+  }
+  if (change == given) return std::nullopt;
+  const auto prediction = PredictTime(at.problem, change, at.target, machine);
+  if (!prediction) return std::nullopt;
+  return Predicted{change, *prediction};
+}
+
+}  // namespace
+
+double ProblemFloor::Us() const { return std::max(tensor_us, memory_us) + launch_us; }
+Bound ProblemFloor::By() const { return tensor_us >= memory_us ? Bound::kTensorCore : Bound::kMemory; }
+
+ProblemFloor FloorOf(const Problem& problem, const Target& target, const Machine& machine) {
+  const Contraction contraction = compiler::ContractionOf(problem);
+  const double products = ProblemFlops(problem) / 2 / static_cast<double>(contraction.a.compression);
+  const double of_clock = target.mma.most_rows * machine.product_columns * kStepBytes * 8 / contraction.OperandBits();
+  const double clocks = products / of_clock / machine.sm_count;
+  return {.tensor_us = clocks / machine.busy_clock_ghz / 1e3,
+          .memory_us = ProblemBytes(problem) / machine.memory_rate / 1e6,
+          .launch_us = machine.launch_us};
+}
+
+Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, const Target& target,
+                              const Machine& machine) {
+  ScheduleAdvice advice;
+  LS_ASSIGN(advice.prediction, PredictTime(problem, schedule, target, machine));
+  advice.floor = FloorOf(problem, target, machine);
+  const Situation at{problem, compiler::ContractionOf(problem, schedule), target};
+  const double given_us = advice.prediction.us;
+  const auto deepest = Predict(at, schedule, schedule, RingDepth::kDeepest, machine);
+  const double deepest_us = deepest ? std::min(given_us, deepest->prediction.us) : given_us;
+  for (const WeaknessRow& row : kWeaknesses) {
+    std::optional<Predicted> best;
+    for (const Schedule& change : row.changes(schedule, at)) {
+      auto other = Predict(at, schedule, change, row.depth, machine);
+      if (other && (!best || other->prediction.us < best->prediction.us)) best = std::move(other);
+    }
+    const double least_us = row.depth == RingDepth::kDeepest ? deepest_us : given_us;
+    if (!best || best->prediction.us > (1 - kAdviceGain) * least_us) continue;
+    advice.weaknesses.push_back({row.name, row.doc, best->schedule, best->prediction});
+  }
+  std::stable_sort(advice.weaknesses.begin(), advice.weaknesses.end(),
+                   [](const Weakness& a, const Weakness& b) { return a.prediction.us < b.prediction.us; });
+  const auto repeated = [&](const Weakness& weakness) {
+    const auto first = std::find_if(advice.weaknesses.begin(), advice.weaknesses.end(),
+                                    [&](const Weakness& other) { return other.better == weakness.better; });
+    return &*first != &weakness;
+  };
+  std::vector<Weakness> distinct;
+  for (const Weakness& weakness : advice.weaknesses) {
+    if (!repeated(weakness)) distinct.push_back(weakness);
+  }
+  advice.weaknesses = std::move(distinct);
+  return advice;
+}
+
+std::string_view RemedyOf(Bound bound) {
+  switch (bound) {
+    case Bound::kTensorCore:
+      return "fewer multiplications: narrower operands, 2:4 sparsity, or tiles that leave less of themselves outside D";
+    case Bound::kSharedMemory:
+      return "fewer bytes for each MMA from shared memory: wider tiles, a CTA pair, or A in Tensor Memory";
+    case Bound::kL2:
+      return "fewer bytes from L2: larger tiles, multicast in a cluster, or a resident operand";
+    case Bound::kMemory:
+      return "fewer bytes through memory: narrower types, a tile order that finds more in L2, or operations fused "
+             "into the epilogue";
+    case Bound::kLoadLatency:
+      return "more loads in flight: deeper rings, more K or more tiles for each CTA, or split-K";
+    case Bound::kProductLatency:
+      return "more MMAs between two waits: longer blocks of K, or a second accumulator";
+    case Bound::kIssue:
+      return "fewer and larger steps: longer blocks of K, larger tiles, fewer bulk copies for each";
+    case Bound::kOutside:
+      return "fewer rows of a tile outside the tensors: a lower tile, or rows=n";
+    case Bound::kGather:
+      return "operands that bulk copies can address: aligned to 16 bytes, or packed";
+    case Bound::kEpilogue:
+      return "an epilogue that overlaps the MMAs: two accumulators or ping-pong, and several tiles for each CTA";
+    case Bound::kStore:
+      return "a narrower D, bulk stores, or more MMAs for each stored element";
+    case Bound::kPack:
+      return "operands that are aligned to 16 bytes, so that nothing is packed";
+    case Bound::kReductions:
+      return "reductions in any order (numerics=default), which need no kernel afterwards";
+    case Bound::kLaunch:
+      return "more work in each launch: batches, or several problems in one";
+  }
+  __builtin_unreachable();
+}
+
+std::vector<std::string_view> WeaknessNames() {
+  std::vector<std::string_view> names;
+  for (const WeaknessRow& row : kWeaknesses) names.push_back(row.name);
+  return names;
+}
+
+}  // namespace laneshift::autotune

@@ -1,0 +1,114 @@
+#include "autotune/advice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "autotune/ranking.h"
+#include "compiler/compile.h"
+
+namespace laneshift::autotune {
+namespace {
+
+ScheduleAdvice AdviceOf(const char* target_name, const char* problem, const Schedule& schedule) {
+  const target::Target& target = target::NamedTarget(target_name);
+  auto advice = Advise(*ParseProblem(problem), schedule, target, PublishedMachine(target));
+  EXPECT_TRUE(advice.has_value()) << PrintSchedule(schedule) << ": " << advice.error().message;
+  return advice ? *advice : ScheduleAdvice{};
+}
+
+bool Names(const ScheduleAdvice& advice, std::string_view weakness) {
+  return std::any_of(advice.weaknesses.begin(), advice.weaknesses.end(),
+                     [&](const Weakness& w) { return w.name == weakness; });
+}
+
+// A schedule that somebody made bad in one way, and the name of that.
+struct BadSchedule {
+  const char *id, *weakness, *target, *problem, *schedule;
+  friend void PrintTo(const BadSchedule& bad, std::ostream* out) { *out << bad.id; }
+};
+
+constexpr const char* kLarge = "gemm m=4096 n=4096 k=4096";
+constexpr const char* kShallow = "gemm m=8192 n=8192 k=256";
+
+constexpr BadSchedule kBad[] = {
+    {"few_stages", "too few stages", "sm_100a", kLarge, "tile=128x256x64 stages=2 acc=2 cluster=2x1 ctas=2"},
+    {"odd_tile", "odd tile", "sm_90a", "gemm m=4096 n=256 k=4096", "tile=128x192x64 stages=4 acc=1 math=2"},
+    {"no_multicast", "no multicast", "sm_100a", "gemm m=4096 n=4096 k=4096 a=e2m1 b=e2m1 scale=mx",
+     "tile=128x64x256 stages=6 acc=2 cluster=1x1"},
+    {"no_pair", "no CTA pair", "sm_100a", "gemm m=8192 n=8192 k=8192", "tile=128x128x64 stages=6 acc=2 cluster=1x1"},
+    {"one_accumulator", "one accumulator", "sm_100a", kShallow, "tile=128x256x64 stages=4 acc=1"},
+    {"copied", "operands copied by threads", "sm_90a", kLarge, "tile=128x128x64 stages=4 acc=1 math=2 a_load=copy"},
+    {"direct_stores", "output stored by threads", "sm_100a", kShallow, "tile=128x256x64 stages=4 acc=2 d_store=direct"},
+    {"idle_sms", "idle SMs in the last wave", "sm_90a", "gemm m=512 n=512 k=16384",
+     "tile=128x128x64 stages=6 acc=1 math=2"},
+    {"small_tile", "tile too small", "sm_100a", kLarge, "tile=64x64x64 stages=8 acc=2"},
+    {"large_tile", "tile too large", "sm_90a", "gemm m=256 n=1024 k=4096", "tile=256x128x64 stages=4 acc=1 math=2"},
+    {"wrong_side", "the wrong side along the rows of the MMA", "sm_90a", "gemm m=16 n=8192 k=8192",
+     "tile=64x64x64 stages=8 acc=1"},
+    {"cooperative", "cooperative warpgroups", "sm_90a", kShallow, "tile=128x128x64 stages=5 acc=1 math=2"},
+    {"needless_slices", "split-K that does not pay", "sm_100a", "gemm m=2048 n=2048 k=512",
+     "tile=128x256x64 stages=4 acc=2 split_k=8"},
+    {"reloaded_pixels", "activations loaded for each filter column", "sm_100a",
+     "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1", "tile=128x64x64 stages=6 acc=2 reuse=im2col"},
+};
+
+class Advice : public testing::TestWithParam<BadSchedule> {};
+
+TEST_P(Advice, NamesTheWeakness) {
+  const BadSchedule& bad = GetParam();
+  const Schedule schedule = ParseSchedule(bad.schedule)->value;
+  const ScheduleAdvice advice = AdviceOf(bad.target, bad.problem, schedule);
+  EXPECT_TRUE(Names(advice, bad.weakness)) << testing::PrintToString([&] {
+    std::string all;
+    for (const Weakness& w : advice.weaknesses) all += std::string(w.name) + "; ";
+    return all;
+  }());
+  // Each change is legal, and as fast as it says.
+  const target::Target& target = target::NamedTarget(bad.target);
+  for (const Weakness& weakness : advice.weaknesses) {
+    EXPECT_NE(weakness.better, schedule) << weakness.name;
+    const auto again = PredictTime(*ParseProblem(bad.problem), weakness.better, target, PublishedMachine(target));
+    ASSERT_TRUE(again.has_value()) << weakness.name;
+    EXPECT_EQ(again->us, weakness.prediction.us) << weakness.name;
+    EXPECT_LE(again->us, (1 - kAdviceGain) * advice.prediction.us) << weakness.name;
+  }
+  EXPECT_GT(advice.TimesFloor(), 1);
+}
+INSTANTIATE_TEST_SUITE_P(All, Advice, testing::ValuesIn(kBad),
+                         [](const auto& tested) { return std::string(tested.param.id); });
+
+// The chooser leaves little to advise. What it does not search is all that may be found.
+TEST(Advice, OfTheModelsChoiceIsShort) {
+  for (const char* name : {"sm_100a", "sm_90a"}) {
+    const target::Target& target = target::NamedTarget(name);
+    const auto chosen = ChooseSchedule(*ParseProblem(kLarge), {}, target, PublishedMachine(target));
+    const ScheduleAdvice advice = AdviceOf(name, kLarge, *chosen);
+    for (const char* weakness : {"too few stages", "one accumulator", "no multicast", "tile too small",
+                                 "operands copied by threads", "output stored by threads"})
+      EXPECT_FALSE(Names(advice, weakness)) << name << ": " << weakness;
+    EXPECT_LT(advice.TimesFloor(), 2) << name;
+  }
+}
+
+TEST(Advice, TheFloorIsBelowEveryPrediction) {
+  for (const char* problem : {kLarge, "gemm m=16 n=8192 k=8192", "gemm m=4096 n=4096 k=4096 a=e4m3 sparse=a",
+                              "conv n=32 h=28 w=28 c=128 k=128 r=3 s=3 pad=1"}) {
+    const target::Target& target = target::NamedTarget("sm_100a");
+    const Machine machine = PublishedMachine(target);
+    const auto chosen = ChooseSchedule(*ParseProblem(problem), {}, target, machine);
+    ASSERT_TRUE(chosen.has_value()) << problem;
+    const ProblemFloor floor = FloorOf(*ParseProblem(problem), target, machine);
+    EXPECT_LT(floor.Us(), PredictTime(*ParseProblem(problem), *chosen, target, machine)->us) << problem;
+    EXPECT_GT(floor.tensor_us, 0);
+    EXPECT_GT(floor.memory_us, 0);
+  }
+}
+
+TEST(Advice, EveryBoundHasARemedy) {
+  for (size_t i = 0; i < kBoundCount; ++i) EXPECT_GT(RemedyOf(static_cast<Bound>(i)).size(), 20u);
+}
+
+}  // namespace
+}  // namespace laneshift::autotune

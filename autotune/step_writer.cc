@@ -1,0 +1,443 @@
+#include "autotune/step_writer.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "autotune/function_cost.h"
+#include "base/check.h"
+#include "base/integer_math.h"
+#include "compiler/plan/constant_indices.h"
+#include "ir/element_type.h"
+#include "ir/epilogue_steps.h"
+#include "ir/mma.h"
+
+namespace laneshift::autotune {
+namespace {
+
+using ir::Op;
+using ir::OpCategory;
+using ir::OpKind;
+using ir::SharedLayout;
+using ir::ValueId;
+
+// Iterations of the loops over K that are listed; more than any ring holds, twice.
+constexpr int64_t kListedIterations = 48;
+constexpr int64_t kAllIterations = int64_t{1} << 20;
+constexpr double kPromoteOperations = 2;  // of an element: the sum itself, and its part of waits and scale factors
+constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
+
+double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8; }
+
+// One role of a program as steps.
+class StepWriter {
+ public:
+  StepWriter(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
+             const target::Target& target, const ir::Role& role, int64_t slices)
+      : problem_(problem),
+        program_(program),
+        target_(target),
+        role_(role),
+        indices_(numbers, program),
+        slots_(program.values.size(), -1),
+        slices_(slices) {}
+
+  PipelineRole Write() {
+    bool after = false;
+    for (const Op& op : role_.body) {
+      if (const auto* work = std::get_if<ir::WorkAttrs>(&op.attrs)) {
+        if (work->slices > 1) NoteSlice(op);
+        steps_.pingpong_index = work->pingpong_index;
+        steps_.pingpong_roles = work->pingpong_roles;
+        WriteAll(op.body, kListedIterations, steps_.tile);
+        after = true;
+      } else {
+        WriteOp(op, kAllIterations, after ? steps_.after : steps_.before);
+      }
+    }
+    return std::move(steps_);
+  }
+
+  // MMAs of one tile, and those that are listed.
+  double products() const { return products_; }
+
+ private:
+  // The longest slice stands for all.
+  void NoteSlice(const Op& op) {
+    indices_.Set(op.result + 3, 0);
+    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[ir::kWorkTileOperands]), slices_));
+  }
+
+  // Of consecutive loops over slots the later ones are not listed once one was shortened.
+  void WriteAll(const std::vector<Op>& body, int64_t listed, StepList& steps) {
+    bool cut = false;
+    StepList unlisted;
+    for (const Op& op : body) {
+      const bool slots = op.kind == OpKind::kFor && MovesSlots(op.body);
+      WriteOp(op, listed, slots && cut ? unlisted : steps);
+      cut |= slots && ListedIterations(op, listed) < indices_.Iterations(op);
+    }
+  }
+
+  void WriteOp(const Op& op, int64_t listed, StepList& steps) {
+    indices_.Note(op);
+    NoteSlot(op);
+    switch (InfoOf(op.kind).category) {
+      case OpCategory::kStructure:
+        return op.kind == OpKind::kFor ? WriteLoop(op, listed, steps) : WriteAll(op.body, listed, steps);
+      case OpCategory::kChannel:
+        return WriteChannelOp(op, steps);
+      case OpCategory::kBulkLoad:
+        return Add(steps, BulkLoad(op));
+      case OpCategory::kThreadLoad:
+        return Add(steps, op.kind == OpKind::kGatherPixels ? Gather(op) : Copy(op));
+      case OpCategory::kMma:
+        return WriteProduct(op, steps);
+      case OpCategory::kTensorMove:
+        return Add(steps, TensorMove(op));
+      case OpCategory::kAccumulator:
+        return WriteAccumulatorOp(op, steps);
+      case OpCategory::kElementwise:
+        return WriteElementwise(op, steps);
+      case OpCategory::kReduction:
+        return WriteReduction(op, steps);
+      case OpCategory::kStore:
+        return WriteStore(op, steps);
+      case OpCategory::kSplitK:
+        return WriteSplitK(op, steps);
+      // These take no time themselves; kernels that only move memory are timed by move_time.h.
+      case OpCategory::kIndex:
+      case OpCategory::kWork:
+      case OpCategory::kMemory:
+        return;
+      case OpCategory::kBarrier:
+        LS_CHECK(false, "a pipeline is made of a scheduled program");
+    }
+  }
+
+  // The simulation skips the slots of the other ping-pong role, and resident slots have been waited for.
+  void WriteChannelOp(const Op& op, StepList& steps) {
+    const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs);
+    if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve)
+      return Add(steps, {.kind = StepKind::kPut, .ring = channel->channel});
+    if (op.kind == OpKind::kTake) return Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
+    if (op.kind == OpKind::kAwait) {
+      for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
+        Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
+    }
+    if (op.kind == OpKind::kSend)
+      return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsOrder(op)});
+    if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
+      if (IsOrder(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
+      // MMAs into registers are waited for.
+      const bool math = role_.kind == ir::RoleKind::kMath;
+      return Add(steps, {.kind = math ? StepKind::kDrain : StepKind::kRelease, .ring = RingOf(op)});
+    }
+    if (op.kind == OpKind::kReleaseLate)
+      return Add(steps, {.kind = StepKind::kReleaseLate, .ring = RingOf(op), .lag = op.As<ir::ReleaseAttrs>().lag});
+    if (const auto* drain = std::get_if<ir::DrainAttrs>(&op.attrs))
+      Add(steps, {.kind = StepKind::kDrain, .ring = drain->channel, .lag = drain->lag});
+  }
+
+  Step BulkLoad(const Op& op) const {
+    if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 0, pixels->tile);
+      const int parts = program_.Parts(pixels->to);
+      Step load = Load(tile, ir::BoxBytes(tile, program_.FindParam(pixels->map)->box) * parts, false, parts);
+      load.pixels = true;
+      return load;
+    }
+    const auto& attrs = op.As<ir::LoadAttrs>();
+    const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    Step load = Load(tile, tile.CopiedBytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
+    load.cached = program_.channels[static_cast<size_t>(RingOf(op))].resident;
+    if (attrs.component != ir::OperandComponent::kElements) load.row_bytes = ir::ScaleBlock::kMapRowBytes;
+    return load;
+  }
+
+  Step Copy(const Op& op) const {
+    const auto& attrs = op.As<ir::LoadAttrs>();
+    const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    return {.kind = StepKind::kGather,
+            .bytes = static_cast<double>(tile.Bytes()),
+            .of_b = attrs.operand == ir::Operand::kB,
+            .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes()};
+  }
+
+  void WriteProduct(const Op& op, StepList& steps) {
+    if (op.kind == OpKind::kMmaRegisters)
+      return Multiply(steps, {.rows = static_cast<double>(target_.mma.most_rows),
+                              .units = static_cast<double>(program_.Rows()) / target_.mma.most_rows,
+                              .own = AddsPromoted(role_.body) ? 1 / Warpgroups() : 1});
+    const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
+    if (tensor == nullptr)
+      return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
+    Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
+    if (tensor->shift) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
+  }
+
+  Step TensorMove(const Op& op) const {
+    if (const auto* shift = std::get_if<ir::TensorShiftAttrs>(&op.attrs))
+      return {.kind = StepKind::kTensorMove, .issues = Depth() * shift->issues};
+    if (const auto* blocks = std::get_if<ir::BlockCopyAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 1, blocks->tile);
+      return {.kind = StepKind::kTensorCopy,
+              .bytes = static_cast<double>(tile.Bytes()),
+              .issues = static_cast<double>(tile.outer) / blocks->lines};
+    }
+    const bool copy = op.kind == OpKind::kTensorCopy;
+    return {.kind = copy ? StepKind::kTensorCopy : StepKind::kTensorMove,
+            .bytes = Depth() * (copy ? program_.tile_m : ir::kRefreshedRows) * kStepBytes,
+            .issues = Depth()};
+  }
+
+  // Registers are read and cleared, and scale factors loaded, while something longer runs.
+  void WriteAccumulatorOp(const Op& op, StepList& steps) {
+    if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadAccumulator(steps, read->columns);
+    if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
+    if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
+    if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs)) AddPromoted(steps);
+  }
+
+  // Warpgroups that multiply add their own rows, and do not wait for each other.
+  void AddPromoted(StepList& steps) {
+    if (role_.kind != ir::RoleKind::kMath)
+      return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements() / Warpgroups(), .operations = kPromoteOperations});
+  }
+  static bool AddsPromoted(const std::vector<Op>& body) {
+    return std::any_of(body.begin(), body.end(), [](const Op& op) {
+      return std::holds_alternative<ir::AddPromotedAttrs>(op.attrs) || AddsPromoted(op.body);
+    });
+  }
+  double Warpgroups() const { return static_cast<double>(role_.warps) / ir::kWarpgroupWarps; }
+
+  void WriteElementwise(const Op& op, StepList& steps) {
+    if (const auto* map = std::get_if<ir::MapAttrs>(&op.attrs)) return Evaluate(steps, map->function, map->approximate);
+    if (const auto* call = std::get_if<ir::CallAttrs>(&op.attrs)) return Call(steps, *call);
+    if (const auto* gate = std::get_if<ir::GateAttrs>(&op.attrs)) {
+      columns_ /= 2;
+      return Evaluate(steps, gate->function, gate->approximate);
+    }
+    if (const auto* matrix = std::get_if<ir::CombineMatrixAttrs>(&op.attrs)) {
+      Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * Bytes(matrix->type)});
+      if (matrix->derivative != ir::Function::kIdentity) Evaluate(steps, matrix->derivative, false);
+      return;
+    }
+    if (const auto* quantize = std::get_if<ir::QuantizeAttrs>(&op.attrs)) {
+      // The largest magnitude, and the product with the reciprocal of a factor.
+      const double run = ir::BlockScalingOf(quantize->scaling)->run;
+      Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 4});
+      return Add(steps, {.kind = StepKind::kStoreThreads,
+                         .bytes = Elements() / run,
+                         .row_bytes = static_cast<double>(ir::ScaleBlock::kFactors)});
+    }
+    const double operations = op.kind == OpKind::kCombineVector ? 1 : 0;
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = operations});
+  }
+
+  void WriteReduction(const Op& op, StepList& steps) {
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = 1});
+    const auto* store = std::get_if<ir::StorePartialRowAttrs>(&op.attrs);
+    if (store == nullptr) return;
+    // One for each row of the tile, or for each column of every fragment; or the other way round.
+    const bool of_rows = (store->axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
+    const double reductions = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
+    Add(steps, {.kind = StepKind::kStoreThreads, .bytes = reductions * kSumBytes, .row_bytes = kSumBytes * 8});
+  }
+
+  void WriteStore(const Op& op, StepList& steps) {
+    if (const auto* stage = std::get_if<ir::StageAttrs>(&op.attrs)) {
+      const double bytes = Elements() * ir::BitsOf(BufferOf(stage->buffer).layout.type) / 8;
+      staged_bytes_ += bytes;
+      return Add(steps, {.kind = StepKind::kStage, .bytes = bytes, .elements = Elements()});
+    }
+    if (const auto* bulk = std::get_if<ir::BulkStoreAttrs>(&op.attrs)) {
+      const SharedLayout& box = program_.FindParam(bulk->map)->box;
+      return Add(steps, {.kind = StepKind::kStore,
+                         .bytes = std::exchange(staged_bytes_, 0),
+                         .row_bytes = static_cast<double>(box.RowBytes())});
+    }
+    if (const auto* wait = std::get_if<ir::BulkWaitAttrs>(&op.attrs))
+      return Add(steps, {.kind = StepKind::kStoreWait, .lag = wait->pending});
+    if (const auto* rows = std::get_if<ir::StoreRowsAttrs>(&op.attrs)) {
+      return Add(steps, {.kind = StepKind::kStoreThreads,
+                         .bytes = std::exchange(staged_bytes_, 0),
+                         .row_bytes = static_cast<double>(BufferOf(rows->buffer).layout.Span())});
+    }
+    const auto& attrs = op.As<ir::GlobalAttrs>();
+    Add(steps, {.kind = StepKind::kStoreThreads,
+                .bytes = Elements() * Bytes(attrs.type),
+                .row_bytes = attrs.vector * Bytes(attrs.type),
+                .elements = Elements()});
+  }
+
+  void WriteSplitK(const Op& op, StepList& steps) {
+    if (slices_ == 1) return;
+    if (op.kind == OpKind::kPartialStore)
+      return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
+    if (op.kind == OpKind::kPartialSum)
+      return Add(steps,
+                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(slices_)});
+    // After the stores have completed, the counter answers.
+    for (int i = 0; i < 2; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
+  }
+
+  static void Add(StepList& steps, const Step& step) { steps.Add(step); }
+
+  // A long loop that fills or empties slots is shortened, and nested loops from the outermost on, so that roles with
+  // the same loops list the same slots.
+  void WriteLoop(const Op& op, int64_t listed, StepList& steps) {
+    const int64_t iterations = indices_.Iterations(op), listed_iterations = ListedIterations(op, listed);
+    if (listed_iterations == 0) return;
+    const double products = products_;
+    const size_t first = steps.size();
+    WriteAll(op.body, std::max<int64_t>(1, listed / listed_iterations), steps);
+    steps.Repeat(first, listed_iterations - 1);
+    products_ = products + (products_ - products) * static_cast<double>(iterations);
+  }
+
+  // Iterations of a loop that are listed.
+  int64_t ListedIterations(const Op& op, int64_t listed) {
+    const int64_t iterations = indices_.Iterations(op);
+    if (!MovesSlots(op.body)) return iterations;
+    const int64_t inner = std::max<int64_t>(1, InnerIterations(op.body)) * op.As<ir::ForAttrs>().step;
+    return std::min(iterations, std::max<int64_t>(1, listed / std::min(inner, listed)));
+  }
+
+  static bool MovesSlots(const std::vector<Op>& body) {
+    return std::any_of(body.begin(), body.end(), [](const Op& op) {
+      return op.kind == OpKind::kPut || op.kind == OpKind::kTake || (op.kind == OpKind::kFor && MovesSlots(op.body));
+    });
+  }
+  // Iterations of the inner loops per iteration of this body.
+  int64_t InnerIterations(const std::vector<Op>& body) {
+    int64_t iterations = 1;
+    for (const Op& op : body) {
+      indices_.Note(op);
+      if (op.kind != OpKind::kFor || !MovesSlots(op.body) || !indices_.KnowsIterations(op)) continue;
+      iterations = std::max(iterations, indices_.Iterations(op) * InnerIterations(op.body));
+    }
+    return iterations;
+  }
+
+  void NoteSlot(const Op& op) {
+    if (op.result == ir::kNoValue) return;
+    if (const auto* channel = std::get_if<ir::ChannelAttrs>(&op.attrs)) slots_.at(op.result) = channel->channel;
+  }
+  int RingOf(const Op& op) const { return slots_.at(op.operands[0]); }
+  bool IsOrder(const Op& op) const {
+    return program_.channels[static_cast<size_t>(RingOf(op))].space == ir::Space::kOrder;
+  }
+  const SharedLayout& Tile(const Op& op, size_t operand, int tile) const {
+    const ir::Channel& channel = program_.channels[static_cast<size_t>(slots_.at(op.operands[operand]))];
+    return channel.tiles[static_cast<size_t>(tile)].layout;
+  }
+  const ir::Buffer& BufferOf(int buffer) const { return program_.buffers[static_cast<size_t>(buffer)]; }
+
+  // `bytes` are loaded to the SM, by `parts` of them in rotation for all.
+  static Step Load(const SharedLayout& tile, int bytes, bool of_b, int parts) {
+    return {.kind = StepKind::kLoad,
+            .bytes = static_cast<double>(bytes),
+            .of_b = of_b,
+            .row_bytes = static_cast<double>(tile.Span()),
+            .along_k = tile.KMajor(),
+            .sharers = static_cast<double>(parts),
+            .issues = static_cast<double>(tile.Columns())};
+  }
+
+  Step Gather(const Op& op) const {
+    const auto& attrs = op.As<ir::GatherAttrs>();
+    const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    double columns = tile.inner;
+    // Code specialised for the taps loads nothing after the last one.
+    if (attrs.channels > 0) {
+      columns = std::clamp(attrs.channels * attrs.columns * attrs.rows * attrs.planes - attrs.first, 0, tile.inner);
+    }
+    return {.kind = StepKind::kGather,
+            .bytes = static_cast<double>(tile.Bytes()),
+            .accesses = tile.outer * columns / attrs.vector,
+            .gather = attrs.channels > 0 ? GatherKind::kKnown : GatherKind::kPixels};
+  }
+
+  double Depth() const { return static_cast<double>(program_.tile_k) / program_.Depth(); }
+
+  void Multiply(StepList& steps, Step product) {
+    product.kind = StepKind::kMma;
+    product.columns = program_.Columns();
+    product.depth = Depth();
+    product.b_share = static_cast<double>(program_.Compression(ir::Operand::kA)) / program_.ctas;
+    product.pair = program_.ctas > 1;
+    product.full_rate = program_.Rows() >= target_.mma.full_rate_rows;
+    products_ += 1;
+    steps.Add(product);
+  }
+
+  // Elements of a panel of the role's warps together.
+  void Evaluate(StepList& steps, ir::Function function, bool approximate) {
+    const FunctionCost cost = CostOf(function);
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = Elements(),
+                .operations = approximate ? cost.approximate_operations : cost.operations,
+                .special = approximate ? cost.approximate_special : cost.special});
+  }
+  double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
+  // As long as the compiled function; before compilation a typical length.
+  FunctionLength LengthOf(const ir::ProgramFunction& function) const {
+    constexpr FunctionLength kUnknown = {24, 1};
+    const Epilogue& epilogue = ir::EpilogueOf(problem_);
+    for (const EpilogueStep& step : epilogue) {
+      if (!step.function || step.function->digest != function.digest) continue;
+      if (step.function->length.operations > 0) return step.function->length;
+    }
+    return kUnknown;
+  }
+  void Call(StepList& steps, const ir::CallAttrs& attrs) {
+    double read = 0, written = 0;
+    const ir::ProgramFunction& function = program_.functions[static_cast<size_t>(attrs.function)];
+    if (function.is_gated) columns_ /= 2;
+    for (const ir::FunctionInput& input : function.inputs) {
+      const auto bytes = static_cast<double>(DataTypeBytes(input.type));
+      if (input.kind == FunctionOperand::kPerElement) read += bytes;
+      if (input.kind == FunctionOperand::kOutput) written += bytes;
+    }
+    if (read > 0) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * read});
+    const FunctionLength length = LengthOf(function);
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = Elements(),
+                .operations = static_cast<double>(length.operations),
+                .special = static_cast<double>(length.special)});
+    if (written > 0)
+      Add(steps, {.kind = StepKind::kStoreThreads,
+                  .bytes = Elements() * written,
+                  .row_bytes = attrs.vector * written,
+                  .elements = Elements()});
+  }
+  void ReadAccumulator(StepList& steps, int columns) {
+    columns_ = columns;
+    steps.Add({.kind = StepKind::kReadAccumulator, .bytes = Elements() * kSumBytes});
+  }
+
+  const Problem& problem_;
+  const ir::Program& program_;
+  const target::Target& target_;
+  const ir::Role& role_;
+  PipelineRole steps_;
+  compiler::ConstantIndices indices_;
+  std::vector<int> slots_;  // the channel of each value that is a slot
+  const int64_t slices_;    // of each tile along K
+  double products_ = 0;
+  int columns_ = 0;
+  double staged_bytes_ = 0;  // since the last store
+};
+
+}  // namespace
+
+WrittenRole WriteRole(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
+                      const target::Target& target, const ir::Role& role, int64_t slices) {
+  StepWriter writer(problem, numbers, program, target, role, slices);
+  PipelineRole written = writer.Write();
+  return {std::move(written), writer.products()};
+}
+
+}  // namespace laneshift::autotune

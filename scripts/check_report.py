@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Opens reports of `laneshift inspect --html` in headless Chromium, and time lines in Perfetto's trace processor.
+
+  scripts/check_report.py build/laneshift                       # checks five kernels
+  scripts/check_report.py build/laneshift --screenshots DIR     # and keeps a picture of each, wide and narrow, light and dark
+
+Fails if a page writes to its console, lacks a section, is wider than its window, or does not mark, sort and step. Needs
+chromium (Debian's package, or --chromium PATH). With the Python package `perfetto` and its trace_processor, which it
+downloads when it is first used, the time lines are also loaded and queried there; without them that part is skipped and
+said so.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True  # the lint reads all files in scripts/
+
+KERNELS = [
+    ("pair", "sm_100a", "gemm m=4096 n=4096 k=4096", "tile=128x256x64 cluster=2x1 ctas=2", {"lanes"}),
+    ("block_scaled", "sm_100a", "gemm m=4096 n=4096 k=4096 a=e4m3 b=e4m3 scale=mx", "", {"lanes"}),
+    ("row_offset", "sm_90a", "conv n=32 h=28 w=28 c=128 k=128 r=3 s=3 pad=1", "reuse=row_offset", {"tensor-memory"}),
+    ("lane_shift", "sm_100a", "conv n=32 h=28 w=28 c=64 k=64 r=3 s=3 pad=1", "reuse=lane_shift", set()),
+    ("grouped", "sm_100a", "grouped_gemm groups=16 m=8192 n=2048 k=2048", "", {"lanes"}),
+]
+SECTIONS = ["summary", "why", "roofline", "timeline", "pipeline", "waves", "bytes", "tensor-memory", "shared-memory",
+            "registers", "lanes", "schedules", "census", "code"]
+# Chromium's own messages about a machine without a display or D-Bus are no errors of the page.
+CONSOLE = re.compile(r":(?:INFO|WARNING|ERROR):CONSOLE[^\]]*\] (.*)")
+# Written into a copy of the page: how wide it is, for a window of this width, and what its script does when it is used.
+MEASURE = """<script>
+document.querySelector("#ptx-text i[data-l]").dispatchEvent(new Event("mouseover", {bubbles: true}));
+const heads = document.querySelectorAll("#schedules th"), first = () => document.querySelector("#schedules tbody td").textContent;
+heads[0].click(); const up = first(); heads[0].click();
+if (slider) { slider.value = 1; slider.dispatchEvent(new Event("input")); }
+document.title = ["WIDTH", document.documentElement.scrollWidth, "of", window.innerWidth,
+  "lit", document.querySelectorAll("#program-text i.lit").length, "sorted", up !== first(),
+  "tap", taps.length ? taps.findIndex(tap => !tap.hidden) : 1].join(" ");
+</script>"""
+
+
+def run_program(program, arguments, cache):
+    environment = dict(os.environ, LANESHIFT_CACHE_DIR=cache)
+    done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(arguments)}: {done.stderr}")
+
+
+def browse(chromium, page, *options):
+    with tempfile.TemporaryDirectory() as profile:
+        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
+                   f"--user-data-dir={profile}", "--virtual-time-budget=2000", *options, page.as_uri()]
+        return subprocess.run(command, capture_output=True, text=True, timeout=180)
+
+
+def check_page(chromium, page, absent):
+    failures = []
+    opened = browse(chromium, page, "--dump-dom", "--window-size=1280,1000")
+    failures += [f"console: {m}" for m in CONSOLE.findall(opened.stderr)]
+    for section in SECTIONS:
+        if (f'<section id="{section}">' in opened.stdout) == (section in absent):
+            failures.append(f"section {section} is {'present' if section in absent else 'missing'}")
+    measured = page.with_name("measured_" + page.name)
+    measured.write_text(page.read_text().replace("</body>", MEASURE + "</body>"))
+    for width in (1280, 500):  # headless Chromium has no narrower windows; pictures of 390 pixels are made in a frame
+        title = re.search(r"<title>WIDTH (\d+) of (\d+) (.*)</title>",
+                          browse(chromium, measured, "--dump-dom", f"--window-size={width},1000").stdout)
+        if not title or int(title[1]) > int(title[2]):
+            failures.append(f"wider than its window of {width}: {title[0] if title else 'not measured'}")
+        elif title[3] != "lit 1 sorted true tap 1":
+            failures.append(f"its script does not do what it should: {title[3]}")
+    return failures
+
+
+def take_screenshots(chromium, page, directory):
+    directory.mkdir(parents=True, exist_ok=True)
+    name = page.stem
+    for scheme, option in (("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])):
+        browse(chromium, page, f"--screenshot={directory}/{name}_{scheme}.png", "--window-size=1280,6200", *option)
+    frame = page.with_name("narrow_" + page.name)
+    frame.write_text(f'<body style="margin:0"><iframe src="{page.name}" style="border:0;width:390px;height:9000px"></iframe>')
+    browse(chromium, frame, f"--screenshot={directory}/{name}_narrow.png", "--window-size=500,9000")
+
+
+def check_timeline(path):
+    """The events themselves; then, where it is available, Perfetto's own parser."""
+    trace = json.loads(path.read_text())
+    spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    threads = {(e["pid"], e["tid"]) for e in trace["traceEvents"] if e["name"] == "thread_name"}
+    failures = [f"span without a thread: {e}" for e in spans if (e["pid"], e["tid"]) not in threads or e["dur"] <= 0]
+    try:
+        from perfetto.trace_processor import TraceProcessor
+        with TraceProcessor(trace=str(path)) as processor:
+            row = next(iter(processor.query("select count(*) as n, count(distinct track_id) as tracks from slice")))
+            if row.n != len(spans):
+                failures.append(f"Perfetto reads {row.n} of {len(spans)} spans")
+            print(f"  Perfetto: {row.n} slices on {row.tracks} tracks")
+    except Exception as reason:  # not installed, or its program cannot be downloaded
+        print(f"  Perfetto's trace processor was not used: {reason.__class__.__name__}: {reason}")
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("google-chrome"))
+    arguments = parser.parse_args()
+    if not arguments.chromium:
+        sys.exit("no chromium on PATH; install the package chromium, or give --chromium PATH")
+    failed = False
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        for name, target, problem, schedule, absent in KERNELS:
+            page, trace = scratch / f"{name}.html", scratch / f"{name}.json"
+            run_program(arguments.program, ["inspect", *problem.split(), "--target", target, "--schedule", schedule, "--no-ptx",
+                                            "--html", str(page), "--timeline", str(trace)], str(scratch / "cache"))
+            print(f"{name}: {page.stat().st_size // 1024} KiB")
+            failures = check_page(arguments.chromium, page, absent) + check_timeline(trace)
+            if arguments.screenshots:
+                take_screenshots(arguments.chromium, page, arguments.screenshots.resolve())
+            for failure in failures:
+                print(f"  FAILED: {failure}")
+            failed = failed or bool(failures)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

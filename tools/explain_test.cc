@@ -1,0 +1,149 @@
+// What explain, inspect, compile and run say of a kernel, as their users meet it. Runs the binary.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "base/text.h"
+#include "store/temporary_directory.h"
+
+namespace laneshift::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+class LookingProgram : public testing::Test {
+ protected:
+  std::string File(const std::string& name) const { return directory_.path() + "/" + name; }
+
+  base::ProgramResult Call(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"/usr/bin/env", "LANESHIFT_CACHE_DIR=" + File("store"), LANESHIFT_PROGRAM});
+    auto result = base::RunProgram({.argv = arguments, .input = {}, .timeout = std::chrono::seconds(120)});
+    if (!result) ADD_FAILURE() << result.error().message;
+    return result ? *result : base::ProgramResult{};
+  }
+  std::vector<Json> CallJson(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const base::ProgramResult result = Call(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.messages;
+    std::vector<Json> objects;
+    for (const std::string_view line : base::Split(result.output, '\n')) {
+      if (!line.empty()) objects.push_back(Json::parse(line, nullptr, false));
+    }
+    return objects;
+  }
+  Json ReadJson(const std::string& name) const {
+    std::ifstream file(File(name));
+    std::stringstream text;
+    text << file.rdbuf();
+    return Json::parse(text.str(), nullptr, false);
+  }
+
+ private:
+  store::TemporaryDirectory directory_;
+};
+
+const std::vector<std::string> kBadCall = {"explain",    "gemm m=4096 n=4096 k=4096",
+                                           "--target",   "sm_100a",
+                                           "--schedule", "tile=128x256x64 stages=2 acc=2 cluster=2x1 ctas=2"};
+
+TEST_F(LookingProgram, ExplainNamesTheSameBoundAndWeaknessInTextAndJson) {
+  const Json* advice = nullptr;
+  const std::vector<Json> candidates = CallJson(kBadCall);
+  for (const Json& candidate : candidates) {
+    if (candidate["advice"].is_null()) continue;
+    EXPECT_EQ(advice, nullptr) << "one schedule runs";
+    advice = &candidate["advice"];
+    EXPECT_EQ(candidate["bound"], (*advice)["bound"]);
+    EXPECT_EQ(candidate["choice"], "given");
+  }
+  ASSERT_NE(advice, nullptr);
+  EXPECT_EQ((*advice)["weaknesses"].at(0)["name"], "too few stages");
+  EXPECT_GT((*advice)["times_floor"].get<double>(), 1.5);
+  EXPECT_FALSE((*advice)["rival"].is_null());
+  const std::string text = Call(kBadCall).output;
+  EXPECT_NE(text.find("why        " + (*advice)["bound"].get<std::string>() + " binds"), std::string::npos) << text;
+  EXPECT_NE(text.find("too few stages: "), std::string::npos) << text;
+}
+
+TEST_F(LookingProgram, ExplainFoldsTiesAndFitsItsTerminal) {
+  const std::string text = Call({"explain", "gemm m=4096 n=4096 k=4096", "--target", "sm_100a"}).output;
+  EXPECT_NE(text.find(" as fast)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("consumers=cooperative"), std::string::npos) << "a default is shown";
+  EXPECT_NE(Call({"explain", "gemm m=64 n=64 k=64", "--full"}).output.find("consumers=cooperative"), std::string::npos);
+}
+
+TEST_F(LookingProgram, InspectShowsTheLaunchTheTimeAndTheirReasons) {
+  const std::vector<std::string> call = {"inspect",    "gemm m=4096 n=4096 k=512",      "--target", "sm_100a",
+                                         "--schedule", "tile=128x256x64 scheduler=clc", "--no-ptx"};
+  const Json json = CallJson(call).at(0);
+  // 512 tiles: work stealing launches a cluster for each, and its waves are those of the CTAs that run at one time.
+  EXPECT_EQ(json["launch"]["tiles"], 512);
+  EXPECT_EQ(json["launch"]["grid"], 512);
+  EXPECT_EQ(json["launch"]["waves"], 4);
+  EXPECT_EQ(json["prediction"]["bound"], json["advice"]["bound"]);
+  EXPECT_EQ(json["choice"], "given");
+  const std::string text = Call(call).output;
+  for (const char* part : {" (given)", "4 waves on 148 SMs by work stealing", "predicted ", "── why ──"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(LookingProgram, SassOrWhatToInstall) {
+  const base::ProgramResult result = Call({"compile", "gemm m=64 n=64 k=64", "--target", "sm_90a", "--emit", "sass"});
+  if (result.exit_code == 0) {
+    EXPECT_NE(result.output.find("EXIT"), std::string::npos);
+  } else {
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.messages.find("install "), std::string::npos) << result.messages;
+  }
+}
+
+// Slices of warps do not overlap: the emulator runs one after the other.
+TEST_F(LookingProgram, RunWritesTheOrderOfEvents) {
+  for (const char* target : {"sm_100a", "sm_90a"}) {
+    const base::ProgramResult ran = Call({"run", "gemm m=128 n=64 k=256", "--device", "emulator", "--target", target,
+                                          "--async", "late", "--timeline", File("trace.json")});
+    ASSERT_EQ(ran.exit_code, 0) << ran.messages;
+    EXPECT_NE(ran.output.find("\nload "), std::string::npos) << ran.output;
+    const Json trace = ReadJson("trace.json");
+    ASSERT_TRUE(trace.contains("traceEvents"));
+    double end = 0;
+    int runs = 0, waits = 0, operations = 0;
+    for (const Json& event : trace["traceEvents"]) {
+      if (event["ph"] != "X") continue;
+      if (event["name"] == "run") {
+        ++runs;
+        EXPECT_GE(event["ts"].get<double>(), end);
+        end = event["ts"].get<double>() + event["dur"].get<double>();
+      } else if (event["cat"] == "wait") {
+        ++waits;
+      } else {
+        ++operations;
+      }
+    }
+    EXPECT_GT(runs, 10);
+    EXPECT_GT(waits, 5);
+    EXPECT_GT(operations, 5);
+  }
+  EXPECT_EQ(Call({"run", "gemm m=16 n=16 k=16", "gemm m=32 n=16 k=16", "--timeline", File("x")}).exit_code, 2);
+}
+
+TEST_F(LookingProgram, InspectWritesATraceAndAReport) {
+  const base::ProgramResult result = Call({"inspect", "gemm m=256 n=256 k=256", "--target", "sm_90a", "--no-ptx",
+                                           "--timeline", File("trace.json"), "--html", File("report.html")});
+  ASSERT_EQ(result.exit_code, 0) << result.messages;
+  EXPECT_NE(result.output.find("── time line ──"), std::string::npos);
+  EXPECT_FALSE(ReadJson("trace.json")["traceEvents"].empty());
+  std::ifstream report(File("report.html"));
+  std::string first;
+  std::getline(report, first);
+  EXPECT_EQ(first, "<!DOCTYPE html>");
+}
+
+}  // namespace
+}  // namespace laneshift::tools

@@ -1,0 +1,375 @@
+#include "tools/html/kernel_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "autotune/ranking.h"
+#include "base/text.h"
+#include "compiler/line_table.h"
+#include "device/assembler.h"
+#include "device/disassembler.h"
+#include "ir/program_lines.h"
+#include "store/store.h"
+#include "tools/html/filter_taps.h"
+
+namespace laneshift::tools {
+namespace {
+
+using base::Cat;
+using ir::OpKind;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownCandidates = 150;
+
+// The first two words of an opcode: "tcgen05.mma", "mbarrier.try_wait".
+std::string FamilyOf(std::string_view opcode) {
+  const size_t dot = opcode.find('.');
+  if (dot == std::string_view::npos) return std::string(opcode);
+  return std::string(opcode.substr(0, opcode.find('.', dot + 1)));
+}
+
+void NoteLines(const std::vector<ir::Op>& body, const std::map<const ir::Op*, int>& lines, ReportedRole& role) {
+  for (const ir::Op& op : body) {
+    const int line = lines.at(&op);
+    role.first_line = role.first_line == 0 ? line : std::min(role.first_line, line);
+    role.last_line = std::max(role.last_line, line);
+    NoteLines(op.body, lines, role);
+  }
+}
+
+// With the instructions that each role's lines became.
+std::vector<ReportedRole> RolesOf(const ir::Program& program, const ReportedCode& code) {
+  const std::map<const ir::Op*, int> lines = ir::LinesOf(program);
+  std::vector<ReportedRole> roles;
+  for (const ir::Role& role : program.roles) {
+    roles.push_back({.name = role.name,
+                     .first_warp = role.first_warp,
+                     .warps = role.warps,
+                     .registers = role.registers,
+                     .elected = role.elected,
+                     .leader = role.leader,
+                     .opcodes = {}});
+    NoteLines(role.body, lines, roles.back());
+  }
+  // A role's part of the PTX, line by line.
+  std::vector<std::string> parts(roles.size());
+  const std::vector<std::string_view> ptx = base::Split(code.ptx, '\n');
+  for (size_t i = 0; i < std::min(ptx.size(), code.ptx_lines.size()); ++i) {
+    const int line = code.ptx_lines[i];
+    for (size_t role = 0; line > 0 && role < roles.size(); ++role) {
+      if (line >= roles[role].first_line && line <= roles[role].last_line) parts[role].append(ptx[i]).append("\n");
+    }
+  }
+  for (size_t role = 0; role < roles.size(); ++role) {
+    for (const OpcodeCount& row : Census(parts[role])) roles[role].opcodes[FamilyOf(row.opcode)] += row.count;
+  }
+  return roles;
+}
+
+void NoteUsers(const std::vector<ir::Op>& body, size_t role, std::vector<ReportedChannel>& channels) {
+  const auto add = [&](std::vector<size_t>& users) {
+    if (std::find(users.begin(), users.end(), role) == users.end()) users.push_back(role);
+  };
+  for (const ir::Op& op : body) {
+    if (const auto* attrs = std::get_if<ir::ChannelAttrs>(&op.attrs)) {
+      ReportedChannel& channel = channels[static_cast<size_t>(attrs->channel)];
+      if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) add(channel.producers);
+      if (op.kind == OpKind::kTake || op.kind == OpKind::kAwait || op.kind == OpKind::kReserve) add(channel.consumers);
+    }
+    NoteUsers(op.body, role, channels);
+  }
+}
+
+std::string SlotText(const ir::Channel& channel) {
+  if (channel.space == ir::Space::kTensor) return Cat(channel.rows, " lanes x ", channel.columns, " columns");
+  if (channel.space == ir::Space::kClcResponses) return "a response of cluster launch control";
+  if (channel.space == ir::Space::kOrder) return "the right to multiply";
+  std::vector<std::string> tiles;
+  for (const ir::TileSlot& tile : channel.tiles) tiles.push_back(tile.name);
+  return Cat(base::Join(tiles, " + "), ", ", PrintBytes(channel.StageBytes()));
+}
+
+constexpr const char* kSpaceNames[] = {"shared memory", "Tensor Memory", "shared memory", "nothing"};
+
+// `scheduled`: before its channels were lowered, which shows who uses them.
+std::vector<ReportedChannel> ChannelsOf(const ir::Program& program, const ir::Program& scheduled) {
+  std::vector<ReportedChannel> channels;
+  for (const ir::Channel& channel : program.channels) {
+    channels.push_back({.name = channel.name,
+                        .space = kSpaceNames[static_cast<size_t>(channel.space)],
+                        .slot = SlotText(channel),
+                        .stages = channel.stages,
+                        .full_arrivals = channel.full_arrivals,
+                        .empty_arrivals = channel.empty_arrivals,
+                        .resident = channel.resident,
+                        .is_private = channel.is_private,
+                        .producers = {},
+                        .consumers = {}});
+  }
+  for (size_t role = 0; role < scheduled.roles.size(); ++role) NoteUsers(scheduled.roles[role].body, role, channels);
+  return channels;
+}
+
+// The layout of 32-bit cells in the notation of tensor layouts: extents and strides along the lanes and the columns.
+std::string CellsFormula(const ir::Channel& channel, int column) {
+  const std::string offset = Cat(" + ", column, "@TCol");
+  // An accumulator of 64 rows has 16 of them in each quarter of the lanes.
+  if (channel.rows == 64) return Cat("S[(4,16,", channel.columns, "):(32@TLane,1@TLane,1@TCol)]", offset);
+  return Cat("S[(", channel.rows, ",", channel.columns, "):(1@TLane,1@TCol)]", offset);
+}
+
+std::vector<ReportedCells> CellsOf(const ir::Program& program) {
+  std::vector<ReportedCells> cells;
+  for (size_t i = 0; i < program.channels.size(); ++i) {
+    const ir::Channel& channel = program.channels[i];
+    if (channel.space != ir::Space::kTensor) continue;
+    for (int stage = 0; stage < channel.stages; ++stage) {
+      const int column = channel.tmem_column + stage * channel.columns;
+      cells.push_back({.name = Cat(channel.name, "[", stage, "]"),
+                       .channel = i,
+                       .stage = stage,
+                       .column = column,
+                       .columns = channel.columns,
+                       .rows = channel.rows,
+                       .formula = CellsFormula(channel, column)});
+    }
+  }
+  return cells;
+}
+
+std::string LayoutText(const ir::SharedLayout& layout) {
+  return Cat(ir::AxisLetter(layout.outer_axis), ":", layout.outer, " ", ir::AxisLetter(layout.inner_axis), ":",
+             layout.inner, ", ", layout.ElementBits(), " bits an element, swizzle of ", layout.Span(), " bytes");
+}
+
+std::vector<ReportedTile> TilesOf(const ir::Program& program) {
+  std::vector<ReportedTile> tiles;
+  const auto add = [&](const std::string& name, const ir::SharedLayout& layout) {
+    tiles.push_back({name, LayoutText(layout), layout.Span(), layout.SwizzleMask(), layout.Bytes()});
+  };
+  for (const ir::Channel& channel : program.channels) {
+    for (const ir::TileSlot& tile : channel.tiles) add(Cat(channel.name, ".", tile.name), tile.layout);
+  }
+  for (const ir::Buffer& buffer : program.buffers) add(buffer.name, buffer.layout);
+  return tiles;
+}
+
+void AddTrials(const std::vector<store::TrialRecord>& trials, std::vector<ReportedCandidate>& candidates) {
+  for (const store::TrialRecord& trial : trials) {
+    auto known = std::find_if(candidates.begin(), candidates.end(),
+                              [&](const ReportedCandidate& c) { return c.schedule == trial.schedule; });
+    if (known == candidates.end()) {
+      candidates.push_back({.schedule = trial.schedule,
+                            .shown = ShowSchedule(trial.schedule, ScheduleView::kShort),
+                            .predicted_us = trial.predicted_us,
+                            .measured_us = {},
+                            .bound = {},
+                            .verdict = {}});
+      known = candidates.end() - 1;
+    }
+    known->verdict = trial.verdict == store::Verdict::kPassed ? "passed" : "failed";
+    if (trial.time_us > 0) known->measured_us = trial.time_us;
+  }
+}
+
+void GatherCandidates(const Compilation& c, const std::vector<store::TrialRecord>& trials, KernelReport& report) {
+  const autotune::Ranking ranking = autotune::RankSchedules(c.problem, {}, *c.target, c.device.machine);
+  const std::string taken = PrintSchedule(c.schedule);
+  for (const autotune::RankedSchedule& ranked : ranking.schedules) {
+    const bool is_taken = ranked.schedule == c.schedule;
+    if (report.candidates.size() >= kShownCandidates && !is_taken) {
+      ++report.candidates_left_out;
+      continue;
+    }
+    const std::string text = PrintSchedule(ranked.schedule);
+    report.candidates.push_back({.schedule = text,
+                                 .shown = ShowSchedule(text, ScheduleView::kShort),
+                                 .predicted_us = ranked.predicted_us,
+                                 .measured_us = {},
+                                 .bound = std::string(autotune::BoundName(ranked.bound)),
+                                 .verdict = {}});
+  }
+  AddTrials(trials, report.candidates);
+  const auto find = [&] {
+    return std::find_if(report.candidates.begin(), report.candidates.end(),
+                        [&](const ReportedCandidate& candidate) { return candidate.schedule == taken; });
+  };
+  if (find() == report.candidates.end()) {
+    const autotune::Prediction& p = report.facts.advised.advice.prediction;
+    report.candidates.push_back({.schedule = taken,
+                                 .shown = ShowSchedule(taken, ScheduleView::kShort),
+                                 .predicted_us = p.us,
+                                 .measured_us = {},
+                                 .bound = std::string(autotune::BoundName(p.bound)),
+                                 .verdict = {}});
+  }
+  find()->taken = true;
+}
+
+std::optional<ReportedMeasurement> MeasurementOf(const Schedule& schedule,
+                                                 const std::vector<store::TrialRecord>& trials) {
+  std::optional<ReportedMeasurement> measured;
+  for (const store::TrialRecord& trial : trials) {
+    if (trial.schedule != PrintSchedule(schedule) || trial.time_us <= 0) continue;
+    measured = {.us = trial.time_us, .low_us = trial.low_us, .high_us = trial.high_us, .samples = {}};
+    for (const store::Sample& sample : trial.samples) measured->samples.push_back(sample.time_us);
+  }
+  return measured;
+}
+
+void GatherMachineCode(const Compilation& c, const std::string& ptxas, KernelReport& report) {
+  const auto assembler = device::PtxAssembler::Find({.path = ptxas});
+  if (!assembler) {
+    report.code.no_sass = assembler.error().message;
+    return;
+  }
+  const auto assembled = assembler->Assemble(c.Product().module.ptx, c.target->name);
+  if (!assembled) {
+    report.code.no_sass = assembled.error().message;
+    return;
+  }
+  report.registers = assembled->registers;
+  const auto disassembler = device::Disassembler::Find();
+  auto sass = disassembler ? disassembler->Disassemble(assembled->cubin) : Result<std::string>(disassembler.error());
+  if (sass) {
+    report.code.sass = std::move(*sass);
+  } else {
+    report.code.no_sass = sass.error().message;
+  }
+}
+
+Status GatherCode(const Compilation& c, ProblemReader& reader, KernelReport& report) {
+  const CompiledKernel& product = c.Product();
+  report.code.program = ir::PrintProgram(product.program);
+  report.code.ptx = product.module.ptx;
+  report.code.llvm_ir = product.module.llvm_ir;
+  LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(product.program));
+  LS_ASSIGN(const compiler::LinedPtx lined,
+            compiler::EmitLinedPtx(product.program, *c.target, {.functions = functions}));
+  // Only lines of the very same text can be linked.
+  if (lined.ptx == report.code.ptx) report.code.ptx_lines = lined.program_lines;
+  return Ok();
+}
+
+}  // namespace
+
+Result<KernelReport> GatherReport(const Compilation& c, ProblemReader& reader, const std::string& ptxas) {
+  KernelReport report(c);
+  LS_ASSIGN(report.facts, AnalyseKernel(c));
+  LS_ASSIGN(report.timeline, ModelTimeline(c));
+  LS_TRY(GatherCode(c, reader, report));
+  GatherMachineCode(c, ptxas, report);
+  const ir::Program& program = c.Product().program;
+  LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(c.problem, c.schedule, *c.target));
+  report.roles = RolesOf(program, report.code);
+  report.channels = ChannelsOf(program, sketch.program);
+  report.cells = CellsOf(program);
+  report.tiles = TilesOf(program);
+  report.shared = SharedRegions(program);
+  report.taps = TapsOf(c.problem, c.schedule);
+  LS_ASSIGN(const Engine* engine, reader.Look());
+  Engine::Parts& parts = engine->parts();
+  std::vector<store::TrialRecord> trials;
+  if (auto stored = parts.store.GetTrials(PrintProblem(c.problem), std::string(c.target->name), parts.device_key))
+    trials = std::move(*stored);
+  GatherCandidates(c, trials, report);
+  report.measured = MeasurementOf(c.schedule, trials);
+  return report;
+}
+
+namespace {
+
+template <typename T>
+Json OrNothing(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json RolesJson(const KernelReport& report) {
+  Json roles = Json::array();
+  for (const ReportedRole& role : report.roles) {
+    roles.push_back({{"name", role.name},
+                     {"first_warp", role.first_warp},
+                     {"warps", role.warps},
+                     {"registers", role.registers},
+                     {"elected", role.elected},
+                     {"leader", role.leader},
+                     {"lines", {role.first_line, role.last_line}},
+                     {"opcodes", role.opcodes}});
+  }
+  return roles;
+}
+
+Json ChannelsJson(const KernelReport& report) {
+  const auto names = [&](const std::vector<size_t>& roles) {
+    Json list = Json::array();
+    for (const size_t role : roles) list.push_back(report.roles[role].name);
+    return list;
+  };
+  Json channels = Json::array();
+  for (const ReportedChannel& channel : report.channels) {
+    channels.push_back({{"name", channel.name},
+                        {"space", channel.space},
+                        {"slot", channel.slot},
+                        {"stages", channel.stages},
+                        {"full_arrivals", channel.full_arrivals},
+                        {"empty_arrivals", channel.empty_arrivals},
+                        {"resident", channel.resident},
+                        {"producers", names(channel.producers)},
+                        {"consumers", names(channel.consumers)}});
+  }
+  return channels;
+}
+
+Json MemoryJson(const KernelReport& report) {
+  Json tensor = Json::array(), shared = Json::array(), tiles = Json::array();
+  for (const ReportedCells& cells : report.cells) {
+    tensor.push_back({{"name", cells.name},
+                      {"column", cells.column},
+                      {"columns", cells.columns},
+                      {"rows", cells.rows},
+                      {"layout", cells.formula}});
+  }
+  for (const Region& region : report.shared)
+    shared.push_back({{"begin", region.begin}, {"size", region.size}, {"what", region.what}});
+  for (const ReportedTile& tile : report.tiles)
+    tiles.push_back({{"name", tile.name}, {"layout", tile.layout}, {"span", tile.span}, {"bytes", tile.bytes}});
+  return {{"tensor", std::move(tensor)}, {"shared", std::move(shared)}, {"tiles", std::move(tiles)}};
+}
+
+}  // namespace
+
+Json KernelReportJson(const KernelReport& report) {
+  const Compilation& c = report.compilation;
+  Json candidates = Json::array();
+  for (const ReportedCandidate& candidate : report.candidates) {
+    candidates.push_back({{"schedule", candidate.schedule},
+                          {"predicted_us", OrNothing(candidate.predicted_us)},
+                          {"measured_us", OrNothing(candidate.measured_us)},
+                          {"bound", candidate.bound},
+                          {"verdict", candidate.verdict},
+                          {"taken", candidate.taken}});
+  }
+  Json measured = nullptr;
+  if (report.measured) {
+    measured = {{"us", report.measured->us},
+                {"low_us", report.measured->low_us},
+                {"high_us", report.measured->high_us},
+                {"samples", report.measured->samples}};
+  }
+  Json json = {{"problem", PrintProblem(c.problem)},
+               {"target", c.target->name},
+               {"schedule", PrintSchedule(c.schedule)},
+               {"choice", ChoiceOriginName(c.choice)},
+               {"key", compiler::KernelKey(c.Product().program)}};
+  json.update(KernelAnalysisJson(report.facts, c));
+  json["measured"] = std::move(measured);
+  json["registers"] = OrNothing(report.registers);
+  json["roles"] = RolesJson(report);
+  json["channels"] = ChannelsJson(report);
+  json["memory"] = MemoryJson(report);
+  json["candidates"] = std::move(candidates);
+  json["candidates_left_out"] = report.candidates_left_out;
+  return json;
+}
+
+}  // namespace laneshift::tools

@@ -1,0 +1,102 @@
+// KernelReport: everything that the HTML report of a kernel shows, gathered once. The renderer of a section takes it
+// and computes nothing that the JSON does not have.
+//
+// Thread-safety: values; GatherReport as the engine's store.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/compilation.h"
+#include "tools/reports/kernel_analysis.h"
+#include "tools/reports/memory_map.h"
+#include "tools/reports/timeline.h"
+
+namespace laneshift::tools {
+
+struct ReportedRole {
+  std::string name;
+  int first_warp = 0, warps = 0, registers = 0;
+  bool elected = false, leader = false;
+  int first_line = 0, last_line = 0;   // of the tile program
+  std::map<std::string, int> opcodes;  // of the PTX, by the first two words
+};
+
+// A ring between roles.
+struct ReportedChannel {
+  std::string name, space, slot;  // slot: what one holds
+  int stages = 0, full_arrivals = 0, empty_arrivals = 0;
+  bool resident = false, is_private = false;
+  std::vector<size_t> producers, consumers;  // indices of roles
+};
+
+// A slot in Tensor Memory.
+struct ReportedCells {
+  std::string name;
+  size_t channel = 0;
+  int stage = 0, column = 0, columns = 0, rows = 0;
+  std::string formula;  // S[(128,256):(1@TLane,1@TCol)] + 0@TCol
+};
+
+// A kind of tile in shared memory, with its swizzle.
+struct ReportedTile {
+  std::string name, layout;
+  int span = 0, mask = 0, bytes = 0;
+};
+
+struct ReportedCandidate {
+  std::string schedule, shown;  // complete, and as people see it
+  std::optional<double> predicted_us, measured_us;
+  std::string bound, verdict;  // of the model, of a trial
+  bool taken = false;
+};
+
+// What a lane holds at a filter tap.
+enum class LaneState : uint8_t { kPixel, kZero, kMasked, kDropped, kRefreshed, kStale };
+struct ReportedTap {
+  std::string name;                 // "r=0 s=1"
+  std::string how;                  // "shifted by one lane, lanes 31, 63, 95 and 127 refreshed"
+  std::vector<LaneState> states;    // of each lane
+  std::vector<std::string> pixels;  // "n,h,w"
+};
+
+struct ReportedMeasurement {
+  double us = 0, low_us = 0, high_us = 0;
+  std::vector<double> samples;
+};
+
+struct ReportedCode {
+  std::string program, ptx;
+  std::vector<int> ptx_lines;  // of each line of the PTX, that of the program; 0: none
+  std::string llvm_ir;
+  std::string sass, no_sass;  // or why there is none
+};
+
+struct KernelReport {
+  explicit KernelReport(const Compilation& compiled) : compilation(compiled) {}
+
+  const Compilation& compilation;
+  KernelAnalysis facts;
+  Timeline timeline;
+  std::vector<ReportedRole> roles;
+  std::vector<ReportedChannel> channels;
+  std::vector<ReportedCells> cells;
+  std::vector<ReportedTile> tiles;
+  std::vector<Region> shared;
+  std::vector<ReportedTap> taps;  // of a convolution whose rows are pixels
+  std::vector<ReportedCandidate> candidates;
+  size_t candidates_left_out = 0;
+  std::optional<ReportedMeasurement> measured;
+  std::optional<int> registers;  // of a thread, by the assembler
+  ReportedCode code;
+};
+
+// REQUIRES: the compilation keeps its LLVM IR and outlives the report.
+Result<KernelReport> GatherReport(const Compilation& compilation, ProblemReader& reader, const std::string& ptxas);
+
+nlohmann::ordered_json KernelReportJson(const KernelReport& report);
+
+}  // namespace laneshift::tools

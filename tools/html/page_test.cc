@@ -1,0 +1,103 @@
+// The structure of reports. scripts/check_report.py opens them in a browser.
+#include "tools/html/page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "laneshift/engine.h"
+
+namespace laneshift::tools {
+namespace {
+
+struct ReportCase {
+  const char *name, *target, *problem, *schedule;
+  std::vector<std::string> absent;  // sections that do not apply
+  friend void PrintTo(const ReportCase& c, std::ostream* out) { *out << c.name; }
+};
+
+const ReportCase kCases[] = {
+    {"pair", "sm_100a", "gemm m=1024 n=1024 k=1024", "tile=128x256x64 cluster=2x1 ctas=2", {"lanes"}},
+    {"block_scaled", "sm_100a", "gemm m=512 n=512 k=512 a=e4m3 b=e4m3 scale=mx", "", {"lanes"}},
+    {"row_offset", "sm_90a", "conv n=1 h=28 w=28 c=64 k=64 r=3 s=3 pad=1", "reuse=row_offset", {"tensor-memory"}},
+    {"lane_shift", "sm_100a", "conv n=1 h=28 w=28 c=64 k=64 r=3 s=3 pad=1", "reuse=lane_shift", {}},
+    {"grouped", "sm_100a", "grouped_gemm groups=4 m=1024 n=512 k=512", "", {"lanes"}},
+};
+
+// Elements are closed in the order in which they were opened. Text of script and style is not looked at.
+std::string FirstFlaw(std::string_view html) {
+  std::vector<std::string> open;
+  size_t at = html.find("<html");
+  while ((at = html.find('<', at)) != std::string_view::npos) {
+    const size_t end = html.find('>', at);
+    if (end == std::string_view::npos) return "a tag without end";
+    const std::string_view tag = html.substr(at + 1, end - at - 1);
+    at = end + 1;
+    const bool closes = tag.starts_with('/');
+    const std::string name(tag.substr(closes ? 1 : 0, tag.find_first_of(" \n", closes ? 1 : 0) - (closes ? 1 : 0)));
+    if (closes) {
+      if (open.empty() || open.back() != name)
+        return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+      open.pop_back();
+    } else if (!tag.ends_with('/') && name != "input") {
+      open.push_back(name);
+      if (name == "script" || name == "style") at = html.find("</" + name, at);
+    }
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is not closed";
+}
+
+class ReportPage : public testing::TestWithParam<ReportCase> {};
+
+TEST_P(ReportPage, IsWellFormedSelfContainedAndComplete) {
+  const ReportCase& c = GetParam();
+  EngineOptions options;
+  options.store_directory = ":memory:";
+  options.device = "emulator";
+  options.target = c.target;
+  ProblemReader reader(options);
+  const auto problem = ParseProblem(c.problem);
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  const auto compilation = CompileProblem(*problem, c.schedule, Keep::kPtxAndLlvm, reader);
+  ASSERT_TRUE(compilation.has_value()) << compilation.error().message;
+  const auto report = GatherReport(*compilation, reader, "no such ptxas");
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  const std::string html = RenderReport(*report);
+
+  EXPECT_EQ(FirstFlaw(html), "");
+  for (const char* reference : {"http:", "https:", " src=", "url(", "@import", "<link"})
+    EXPECT_EQ(html.find(reference), std::string::npos) << reference;
+  for (const char* broken : {"nan", "inf\"", "-inf"})
+    EXPECT_EQ(html.find(base::Cat("=\"", broken)), std::string::npos) << broken;
+  for (const ReportSection& section : ReportSections()) {
+    const bool absent = std::find(c.absent.begin(), c.absent.end(), section.id) != c.absent.end();
+    EXPECT_EQ(html.find(base::Cat("<section id=\"", section.id, "\">")) == std::string::npos, absent) << section.id;
+  }
+  EXPECT_LT(html.size(), size_t{4} << 20);
+
+  const std::string open = "id=\"report-json\">";
+  const size_t begin = html.find(open) + open.size();
+  const auto json = nlohmann::json::parse(html.substr(begin, html.find("</script>", begin) - begin), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["problem"], PrintProblem(*problem));
+  EXPECT_EQ(json["schedule"], PrintSchedule(compilation->schedule));
+  EXPECT_EQ(json["roles"].size(), compilation->Product().program.roles.size());
+  for (const auto& role : json["roles"]) EXPECT_FALSE(role["opcodes"].empty()) << role["name"];
+  for (const auto& channel : json["channels"]) {
+    EXPECT_FALSE(channel["producers"].empty()) << channel["name"];
+    EXPECT_FALSE(channel["consumers"].empty()) << channel["name"];
+  }
+  EXPECT_EQ(std::count_if(json["candidates"].begin(), json["candidates"].end(),
+                          [](const auto& x) { return x["taken"] == true; }),
+            1);
+  EXPECT_FALSE(report->code.ptx_lines.empty());
+}
+INSTANTIATE_TEST_SUITE_P(All, ReportPage, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace laneshift::tools

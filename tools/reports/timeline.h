@@ -1,0 +1,54 @@
+// Timeline: what the roles and units of an SM do over time, predicted by the timing model or executed by the emulator,
+// as a trace for Perfetto (Chrome's trace-event format) and as a Gantt chart for terminals.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/compilation.h"
+#include "tools/table.h"
+
+namespace laneshift::tools {
+
+struct TimelineTrack {
+  std::string group;  // "roles", "units"
+  std::string name;
+  int row = 0;  // of several tracks of one name, whose spans overlap; a chart shows them as one
+};
+
+struct TimelineSpan {
+  size_t track = 0;
+  double begin = 0, end = 0;  // in the timeline's unit
+  std::string what;
+  int tile = -1;       // of the CTA; -1: unknown
+  bool waits = false;  // nothing else is done
+};
+
+struct Timeline {
+  std::string title{}, note{};  // for people: what it is of, and what it leaves out
+  std::string unit = "us";      // of times: us, or steps where only the order is known
+  std::vector<TimelineTrack> tracks{};
+  std::vector<TimelineSpan> spans{};  // of a track in the order of time
+
+  double End() const;
+};
+
+// Of the main kernel of a compilation, from the timing model.
+Result<Timeline> ModelTimeline(const Compilation& compilation);
+
+// {"traceEvents": […]}: a process for each group, a thread for each track.
+nlohmann::ordered_json TraceEventsJson(const Timeline& timeline);
+
+// A row for each track: # works, - waits.
+std::string GanttText(const Timeline& timeline, const Screen& screen);
+
+// The part of each track's time, until the end of all, that it works and that it waits.
+struct TrackUse {
+  double works = 0, waits = 0;
+};
+std::vector<TrackUse> UseOf(const Timeline& timeline);
+
+}  // namespace laneshift::tools
