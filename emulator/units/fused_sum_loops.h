@@ -135,12 +135,14 @@ struct ExactSums {
     l.c *= std::bit_cast<float>(static_cast<uint32_t>(127 - o.scale_d) << 23);
   }
 
-  // How far the scale factors scale the sums of a row.
+  // How far the scale factors scale the sums of a row. `top`: the greatest exponents of the products; where there are
+  // none, as in padding, whose factors are often 2^-127, only a NaN counts.
   template <int kFloats>
-  LS_INLINE void LoadMoves(int m, int n, Integers<kFloats>& moves, Integers<kFloats>& left) const {
+  LS_INLINE void LoadMoves(int m, int n, const Integers<kFloats>& top, Integers<kFloats>& moves,
+                           Integers<kFloats>& left) const {
     for (int j = 0; j < kFloats; ++j) {
       const int x = a.scale(m, 0), y = n + j < b.rows() ? b.scale(n + j, 0) : 127;
-      const int exponent = x + y - 2 * 127;
+      const int exponent = top[j] > int{OperandRows::kZeroExponent} / 2 ? x + y - 2 * 127 : 0;
       const bool out = x == 255 || y == 255 || exponent > kScaleReach || exponent < -kScaleReach;
       left[j] |= out ? -1 : 0;
       moves[j] = out ? 0 : exponent;
@@ -154,7 +156,7 @@ struct ExactSums {
     DecodeAccumulator<kFloats>(l, exponent);
     int limit = kTopLimit;
     if (scaled) {
-      LoadMoves<kFloats>(m, n, moves, l.left);
+      LoadMoves<kFloats>(m, n, top, moves, l.left);
       l.left |= exponent > 100;
       const Words<kFloats> down = reinterpret_cast<Words<kFloats>>(127 - moves) << 23;
       l.c *= reinterpret_cast<Floats<kFloats>>(down);
