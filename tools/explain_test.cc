@@ -1,58 +1,35 @@
 // What explain, inspect, compile and run say of a kernel, as their users meet it. Runs the binary.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
 #include "base/text.h"
-#include "store/temporary_directory.h"
+#include "tools/called_program.h"
 
 namespace laneshift::tools {
 namespace {
 
 using Json = nlohmann::json;
 
-class LookingProgram : public testing::Test {
+class Views : public CalledProgram {
  protected:
-  std::string File(const std::string& name) const { return directory_.path() + "/" + name; }
-
-  base::ProgramResult Call(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {"/usr/bin/env", "LANESHIFT_CACHE_DIR=" + File("store"), LANESHIFT_PROGRAM});
-    auto result = base::RunProgram({.argv = arguments, .input = {}, .timeout = std::chrono::seconds(120)});
-    if (!result) ADD_FAILURE() << result.error().message;
-    return result ? *result : base::ProgramResult{};
-  }
-  std::vector<Json> CallJson(std::vector<std::string> arguments) const {
-    arguments.push_back("--json");
-    const base::ProgramResult result = Call(arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.messages;
-    std::vector<Json> objects;
-    for (const std::string_view line : base::Split(result.output, '\n')) {
-      if (!line.empty()) objects.push_back(Json::parse(line, nullptr, false));
-    }
-    return objects;
-  }
   Json ReadJson(const std::string& name) const {
     std::ifstream file(File(name));
     std::stringstream text;
     text << file.rdbuf();
     return Json::parse(text.str(), nullptr, false);
   }
-
- private:
-  store::TemporaryDirectory directory_;
 };
 
 const std::vector<std::string> kBadCall = {"explain",    "gemm m=4096 n=4096 k=4096",
                                            "--target",   "sm_100a",
                                            "--schedule", "tile=128x256x64 stages=2 acc=2 cluster=2x1 ctas=2"};
 
-TEST_F(LookingProgram, ExplainNamesTheSameBoundAndWeaknessInTextAndJson) {
+TEST_F(Views, ExplainNamesTheSameBoundAndWeaknessInTextAndJson) {
   const Json* advice = nullptr;
   const std::vector<Json> candidates = CallJson(kBadCall);
   for (const Json& candidate : candidates) {
@@ -71,14 +48,14 @@ TEST_F(LookingProgram, ExplainNamesTheSameBoundAndWeaknessInTextAndJson) {
   EXPECT_NE(text.find("too few stages: "), std::string::npos) << text;
 }
 
-TEST_F(LookingProgram, ExplainFoldsTiesAndFitsItsTerminal) {
+TEST_F(Views, ExplainFoldsTiesAndFitsItsTerminal) {
   const std::string text = Call({"explain", "gemm m=4096 n=4096 k=4096", "--target", "sm_100a"}).output;
   EXPECT_NE(text.find(" as fast)"), std::string::npos) << text;
   EXPECT_EQ(text.find("consumers=cooperative"), std::string::npos) << "a default is shown";
   EXPECT_NE(Call({"explain", "gemm m=64 n=64 k=64", "--full"}).output.find("consumers=cooperative"), std::string::npos);
 }
 
-TEST_F(LookingProgram, InspectShowsTheLaunchTheTimeAndTheirReasons) {
+TEST_F(Views, InspectShowsTheLaunchTheTimeAndTheirReasons) {
   const std::vector<std::string> call = {"inspect",    "gemm m=4096 n=4096 k=512",      "--target", "sm_100a",
                                          "--schedule", "tile=128x256x64 scheduler=clc", "--no-ptx"};
   const Json json = CallJson(call).at(0);
@@ -93,7 +70,7 @@ TEST_F(LookingProgram, InspectShowsTheLaunchTheTimeAndTheirReasons) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
-TEST_F(LookingProgram, SassOrWhatToInstall) {
+TEST_F(Views, SassOrWhatToInstall) {
   const base::ProgramResult result = Call({"compile", "gemm m=64 n=64 k=64", "--target", "sm_90a", "--emit", "sass"});
   if (result.exit_code == 0) {
     EXPECT_NE(result.output.find("EXIT"), std::string::npos);
@@ -104,7 +81,7 @@ TEST_F(LookingProgram, SassOrWhatToInstall) {
 }
 
 // Slices of warps do not overlap: the emulator runs one after the other.
-TEST_F(LookingProgram, RunWritesTheOrderOfEvents) {
+TEST_F(Views, RunWritesTheOrderOfEvents) {
   for (const char* target : {"sm_100a", "sm_90a"}) {
     const base::ProgramResult ran = Call({"run", "gemm m=128 n=64 k=256", "--device", "emulator", "--target", target,
                                           "--async", "late", "--timeline", File("trace.json")});
@@ -133,7 +110,7 @@ TEST_F(LookingProgram, RunWritesTheOrderOfEvents) {
   EXPECT_EQ(Call({"run", "gemm m=16 n=16 k=16", "gemm m=32 n=16 k=16", "--timeline", File("x")}).exit_code, 2);
 }
 
-TEST_F(LookingProgram, InspectWritesATraceAndAReport) {
+TEST_F(Views, InspectWritesATraceAndAReport) {
   const base::ProgramResult result = Call({"inspect", "gemm m=256 n=256 k=256", "--target", "sm_90a", "--no-ptx",
                                            "--timeline", File("trace.json"), "--html", File("report.html")});
   ASSERT_EQ(result.exit_code, 0) << result.messages;

@@ -12,7 +12,7 @@
 
 #include "base/subprocess.h"
 #include "base/text.h"
-#include "store/temporary_directory.h"
+#include "tools/called_program.h"
 
 namespace laneshift::tools {
 namespace {
@@ -21,30 +21,8 @@ using Json = nlohmann::json;
 
 constexpr const char* kTiny = "gemm m=32 n=32 k=64 a=bf16 b=bf16 d=bf16";
 
-class Program : public testing::Test {
+class Program : public CalledProgram {
  protected:
-  std::string File(const std::string& name) const { return directory_.path() + "/" + name; }
-
-  // The store is a fresh directory; the environment is env(1)'s business.
-  base::ProgramResult Call(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {"/usr/bin/env", "LANESHIFT_CACHE_DIR=" + File("store"), LANESHIFT_PROGRAM});
-    auto result = base::RunProgram({.argv = arguments, .input = {}, .timeout = std::chrono::seconds(120)});
-    if (!result) ADD_FAILURE() << result.error().message;
-    return result ? *result : base::ProgramResult{};
-  }
-
-  // The verb on the emulator, with one JSON object per line.
-  std::vector<Json> CallJson(std::vector<std::string> arguments, int exit_code = 0) const {
-    arguments.push_back("--json");
-    const base::ProgramResult result = Call(arguments);
-    EXPECT_EQ(result.exit_code, exit_code) << result.messages;
-    std::vector<Json> objects;
-    for (const std::string_view line : base::Split(result.output, '\n')) {
-      if (!line.empty()) objects.push_back(Json::parse(line, nullptr, false));
-    }
-    return objects;
-  }
-
   void ExpectRefused(const std::vector<std::string>& arguments, int exit_code, const std::string& message) const {
     const base::ProgramResult result = Call(arguments);
     EXPECT_EQ(result.exit_code, exit_code) << base::Join(arguments, " ") << "\n" << result.messages;
@@ -54,9 +32,6 @@ class Program : public testing::Test {
     // One line of cause and remedy.
     EXPECT_EQ(std::count(result.messages.begin(), result.messages.end(), '\n'), 1) << result.messages;
   }
-
- private:
-  store::TemporaryDirectory directory_;
 };
 
 std::vector<std::string> RunOnEmulator(std::vector<std::string> more) {
