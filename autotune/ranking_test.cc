@@ -242,9 +242,9 @@ TEST_P(ChooseOnTarget, PredictsAllPhasesOfAStridedGradient) {
 // Two warpgroups that add their products apart: on an H200 25 to 47 % faster than what one can hold.
 TEST(ChooseSchedule, PromotesInTwoWarpgroups) {
   const target::Target& target = target::NamedTarget("sm_90a");
-  for (const char* text : {"gemm m=4096 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16",
-                           "gemm m=4096 n=24576 k=1536 a=e4m3 b=e4m3 d=bf16 scale=block",
-                           "grouped_gemm groups=4 m=34151 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16"}) {
+  for (const char* text :
+       {"gemm m=4096 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16", "gemm m=4096 n=24576 k=1536 a=e4m3 b=e4m3 d=bf16 scale=block",
+        "grouped_gemm groups=4 m=34151 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16"}) {
     const auto chosen = ChooseSchedule(*ParseProblem(text), {}, target, PublishedMachine(target));
     ASSERT_TRUE(chosen) << text;
     EXPECT_EQ(chosen->math_warpgroups, 2) << text << ": " << PrintSchedule(*chosen);

@@ -201,8 +201,7 @@ class StepWriter {
 
   // Warpgroups that multiply add their own rows, and do not wait for each other.
   void AddPromoted(StepList& steps) {
-    if (role_.kind != ir::RoleKind::kMath)
-      return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
+    if (role_.kind != ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
     Add(steps, {.kind = StepKind::kConvert, .elements = Elements() / Warpgroups(), .operations = kPromoteOperations});
   }
   static bool AddsPromoted(const std::vector<Op>& body) {

@@ -68,8 +68,8 @@ std::string IdFrom(std::string_view version) {
   return {};
 }
 
-// The least and the most; without the option ptxas takes 5. Of four kernels of random draws that spilled a few bytes two
-// do not at the first, and another one not at the second.
+// The least and the most; without the option ptxas takes 5. Of four kernels of random draws that spilled a few bytes
+// two do not at the first, and another one not at the second.
 constexpr const char* kOtherRegisterUsageLevels[] = {"0", "10"};
 int Spilled(const AssembleResult& result) { return result.spill_store_bytes + result.spill_load_bytes; }
 

@@ -45,7 +45,7 @@ TEST_F(CudnnConvolution, RefusesAnotherOutput) {
   const auto right = DescribeConvolution(library->functions, problem);
   ASSERT_TRUE(right.has_value()) << right.error().message;
   const auto wide = DescribeConvolution(library->functions,
-                                    std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=9 c=8 k=8 r=3 s=3 pad=1")));
+                                        std::get<ConvProblem>(*ParseProblem("conv n=2 h=8 w=9 c=8 k=8 r=3 s=3 pad=1")));
   ASSERT_TRUE(wide.has_value()) << wide.error().message;
   const auto mixed = CudnnDescriptor::Create(library->functions, kForwardOperation);
   ASSERT_TRUE(mixed.has_value());

@@ -36,7 +36,7 @@ struct RunSettings {
   // outcome is of the first run, with the failures of all; outputs equal to the first run's are not checked again.
   std::vector<std::string> async_orders{};
   bool stop_at_failure = false;  // no further order after one with a failure
-  bool record_events = false;                   // RunOutcome::events
+  bool record_events = false;    // RunOutcome::events
   std::vector<std::string> library_directories;
 
   // Empty: data from the seed; of D, it is not written.

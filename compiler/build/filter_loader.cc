@@ -68,16 +68,15 @@ OperandLoader::LoadBlock FilterLoader::StartTile(Builder& b, const Corner& corne
       std::vector<ValueId> taps = block.taps;
       taps[0] = column_of(into, block, i);
       const ValueId filter = into.Add({of_group, block.first});
-      LoadFilterTile(
-          into, filter_, target(), parts_, slot,
-          {column, StartOfPart(into, filter_, target().path, parts_, filter), TapInMemory(into, taps)});
+      LoadFilterTile(into, filter_, target(), parts_, slot,
+                     {column, StartOfPart(into, filter_, target().path, parts_, filter), TapInMemory(into, taps)});
     };
   }
   const ValueId of_group = b.Add({column, b.Mul({corner.batch, b.ParamValue(Binding::kN)})});
   const ValueId filter = StartOfPart(b, filter_, target().path, parts_, of_group);
   return [this, filter, column_of](Builder& into, ValueId slot, const KBlock& block, int i) {
-    const ValueId tap = filter_.k.HasTaps() ? filter_.k.TapNumber(into, block, column_of(into, block, i))
-                                            : into.Constant(0);
+    const ValueId tap =
+        filter_.k.HasTaps() ? filter_.k.TapNumber(into, block, column_of(into, block, i)) : into.Constant(0);
     LoadFilterTile(into, filter_, target(), parts_, slot, {block.first, filter, tap});
   };
 }

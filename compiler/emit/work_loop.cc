@@ -92,8 +92,8 @@ WorkLoop::Source WorkLoop::WholeTiles() {
   const Variable tile = e_.NewVariable(
       e_.I32(), attrs_.pingpong_index == 0 ? own_ : b_.CreateAdd(own_, advance_of(attrs_.pingpong_index)));
   Value* step = attrs_.pingpong_roles == 1 ? clusters_ : advance_of(attrs_.pingpong_roles);
-  // Compared with the number of tiles, which is uniform, rather than counted: a count is a division before the loop and a
-  // register through all of it.
+  // Compared with the number of tiles, which is uniform, rather than counted: a count is a division before the loop and
+  // a register through all of it.
   const auto more = [this, tile] { return b_.CreateICmpULT(e_.Load(tile), total_); };
   return {.any = more(),
           .unit = [this, tile](Value*) { return Unit{.tile = e_.Load(tile)}; },

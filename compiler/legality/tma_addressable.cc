@@ -100,8 +100,8 @@ Status CheckTmaStores(const Contraction& contraction, const Schedule& schedule, 
   const int rows = schedule.tile_m * schedule.cluster_m, columns = schedule.tile_n * schedule.cluster_n;
   if (source.kind == SourceKind::kFilter && source.memory.extents[ir::StoredTensor::kImage] != contraction.m &&
       contraction.m % rows != 0) {
-    return Unreachable(source, Cat("tiles of ", rows, " filters would overwrite those of the next group of ",
-                                   contraction.m));
+    return Unreachable(source,
+                       Cat("tiles of ", rows, " filters would overwrite those of the next group of ", contraction.m));
   }
   if (source.kind != SourceKind::kPixels) return Ok();
   // An im2col tensor map whose corners are not 0 is illegal for stores (measured on an H200).

@@ -165,8 +165,9 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
       if (schedule.b_load == LoadPath::kTma && ReadsFilterInPlace(contraction, schedule, target)) continue;
       return MakeError(ErrorCode::kUnsupported,
                        Cat("a gradient of x reads ", source.name,
-                           " transposed and its taps in reverse, as bulk copies of 16-bit filters do next to a_load=tma, "
-                           "tiles of 16 rows and another reuse than lane_shift, or a separate kernel packs it so; use b_load=pack"));
+                           " transposed and its taps in reverse; bulk copies do for 16-bit filters, with a_load=tma, "
+                           "tiles of 16 rows and "
+                           "another reuse than lane_shift; otherwise a separate kernel packs it so; use b_load=pack"));
     }
     if (!IsPacked(schedule, operand)) continue;
     if (source.kind == SourceKind::kFilter) {

@@ -175,7 +175,8 @@ Verb AddCompile(CLI::App& app, const Settings& settings) {
   AddTarget(*verb, options->target);
   AddInclude(*verb, options->include);
   verb->add_option("--schedule", options->schedule, "a complete or partial schedule")->type_name("SCHEDULE");
-  verb->add_option("--emit", options->emit, "ptx, tile (the tile program), llvm (LLVM IR), cubin or sass (its machine code as text)")
+  verb->add_option("--emit", options->emit,
+                   "ptx, tile (the tile program), llvm (LLVM IR), cubin or sass (its machine code as text)")
       ->type_name("ptx|tile|llvm|cubin|sass")
       ->capture_default_str();
   verb->add_option("-o,--output", options->output, "file to write; default: standard output")->type_name("FILE");
