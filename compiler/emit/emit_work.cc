@@ -32,6 +32,8 @@ void RoleEmitter::Work(const Op& op) {
       values_[op.result + 5] = unit.number;
       values_[op.result + 6] = unit.slice;
       values_[op.result + 7] = unit.slices;
+      // The sum over slices takes as many registers as the accumulators.
+      if (role_.kind == ir::RoleKind::kMath) e_.ClearAccumulators();
     }
     if (unit.group != nullptr) values_[op.result + ir::kWorkTileArguments] = unit.first_row;
     cx_.group_end = unit.end_row;

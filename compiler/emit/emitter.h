@@ -156,6 +156,9 @@ class Emitter {
   // --- wgmma. Accumulators are PTX registers that LLVM does not see: declared once a role, named in its later
   // statements.
   void DeclareAccumulators(int count, DataType type);
+  // Sets them to 0. ptxas keeps registers that nothing has defined alive from the kernel's entry on, around every loop:
+  // an epilogue that has copied the accumulators cannot have their registers unless each tile defines them anew.
+  void ClearAccumulators();
   void WgmmaFence();
   // Into the accumulators from `first` on.
   void Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,

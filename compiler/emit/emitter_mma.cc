@@ -154,6 +154,11 @@ void Emitter::DeclareAccumulators(int count, DataType type) {
   accumulator_type_ = type;
   Asm(Cat(".reg .", DataTypeName(type), " ", accumulator_, "<", count, ">;"), "", b_.getVoidTy(), {});
 }
+void Emitter::ClearAccumulators() {
+  std::string text;
+  for (int i = 0; i < accumulators_; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.b32 ", accumulator_, i, ", 0;");
+  Asm(text, "~{memory}", b_.getVoidTy(), {});
+}
 void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
 void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
 void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
