@@ -100,13 +100,21 @@ double StoredRow(const ir::Program& program) {
   return (whole * most + least) / (whole + 1);
 }
 
-// The bytes of each operand that exist, and that are stored.
-void CountMemory(const compiler::Contraction& contraction, Pipeline& pipeline) {
+// The bytes of each operand that exist, with those of the scale factors and metadata that bulk copies load too, and
+// that are stored.
+void CountMemory(const Problem& problem, const compiler::Contraction& contraction, Pipeline& pipeline) {
   const auto bytes = [](const compiler::OperandSource& source) {
     return static_cast<double>(source.BytesOf(source.memory.Elements()));
   };
-  pipeline.a.unique_bytes = bytes(contraction.a);
+  const auto loaded = [&](ir::OperandRole role) {
+    return ir::Uses(problem, role) ? static_cast<double>(ir::Stored(problem, role).Bytes()) : 0.0;
+  };
+  pipeline.a.unique_bytes = bytes(contraction.a) + loaded(ir::OperandRole::kMetadataA);
   pipeline.b.unique_bytes = bytes(contraction.b);
+  if (ir::BlockScalingOf(contraction.scale)) {
+    pipeline.a.unique_bytes += loaded(ir::OperandRole::kScaleA);
+    pipeline.b.unique_bytes += loaded(ir::OperandRole::kScaleB);
+  }
   pipeline.stored_bytes = bytes(contraction.d);
 }
 
@@ -182,7 +190,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
-  CountMemory(numbers.contraction(), pipeline);
+  CountMemory(problem, numbers.contraction(), pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);
   CountLaunches(problem, schedule, pipeline);
   return pipeline;

@@ -39,7 +39,6 @@ struct MmaUnit {
   int most_rows;            // of one instruction in one CTA
   int full_rate_rows;       // fewer rows take as long
   int most_ctas;            // that multiply together
-  bool narrow_columns;      // N is a multiple of 8 for any number of rows; otherwise of 16, unless there are 64 rows
   int least_mn_major_bits;  // operands contiguous along M or N have this many bits to 16
   int mixed_integers_ptx_version;  // at least ptx_version: of instructions that multiply s8 by u8
   int block_scale_ptx_version;     // of instructions with scale factors in Tensor Memory; 0: it has none

@@ -76,9 +76,12 @@ OperandLoader::LoadBlock MetadataLoader::StartTile(Builder& b, const Corner& cor
 }
 
 void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
-  std::optional<ValueId> b_first;
-  if (slots_.copied.back().tiles.begin_within)
-    b_first = b.Div({b.Rem({tile.corner.column, b.Constant(ScaleBlock::kRows)}), b.Constant(ScaleBlock::kLaneRows)});
+  const BlockTiles& last = slots_.copied.back().tiles;
+  std::optional<ValueId> first_column;
+  if (last.begin_within) {
+    const ValueId begin = last.operand == Operand::kA ? tile.corner.row : tile.corner.column;
+    first_column = b.Div({b.Rem({begin, b.Constant(ScaleBlock::kRows)}), b.Constant(ScaleBlock::kLaneRows)});
+  }
   k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const ValueId slot = b.Take({}, {.channel = slots_.ring});
     const ValueId cells = b.Reserve({}, {.channel = slots_.cells});
@@ -93,14 +96,14 @@ void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTil
     }
     const ValueId later = KLoop::IsLater(b, tile.corner, number);
     std::vector<ValueId> operands = {tile.accumulator, cells, slot, slot, later};
-    if (b_first) operands.push_back(*b_first);
+    if (first_column) operands.push_back(*first_column);
     if (slots_.scale_run > 0) {
-      b.MmaScaled(operands, {.a_tile = slots_.a_tile,
-                             .b_tile = slots_.b_tile,
+      b.MmaScaled(operands, {.a_tile = slots_.row_tile,
+                             .b_tile = slots_.column_tile,
                              .run = slots_.scale_run,
                              .b_scales = slots_.copied.back().first_column});
     } else {
-      b.MmaSparse(operands, {.a_tile = slots_.a_tile, .b_tile = slots_.b_tile});
+      b.MmaSparse(operands, {.a_tile = slots_.row_tile, .b_tile = slots_.column_tile});
     }
     sums.Release(b, slot, later);
     b.Retire({cells});

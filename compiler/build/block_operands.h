@@ -74,10 +74,10 @@ class BlockMainloop final : public Mainloop {
     int first_column = 0;  // of a slot in Tensor Memory
   };
   struct Slots {
-    int ring = -1, cells = -1;  // channels
-    int a_tile = 0, b_tile = 0;
-    int scale_run = 0;  // elements along K for which a scale factor is; 0: A is sparse
-    std::vector<Copied> copied{};
+    int ring = -1, cells = -1;          // channels
+    int row_tile = 0, column_tile = 1;  // of a slot of the ring: operands of the instruction's rows and columns
+    int scale_run = 0;                  // elements along K for which a scale factor is; 0: A is sparse
+    std::vector<Copied> copied{};       // of the rows, then of the columns
   };
   BlockMainloop(const KLoop& k, Slots slots) : k_(k), slots_(std::move(slots)) {}
 

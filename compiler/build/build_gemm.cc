@@ -62,7 +62,7 @@ ir::WorkSource SourceOfWork(const Contraction& contraction) {
 // changes either.
 int SetsOfBlocks(const Schedule& schedule, int columns) {
   constexpr int kLeast = 2, kMost = 8;
-  const int sums = schedule.acc_stages * schedule.tile_n;
+  const int sums = schedule.acc_stages * (schedule.rows == RowSide::kM ? schedule.tile_n : schedule.tile_m);
   const auto allocated = static_cast<int>(std::bit_ceil(static_cast<unsigned>(sums + kLeast * columns)));
   return std::clamp((allocated - sums) / columns, kLeast, kMost);
 }
@@ -83,6 +83,7 @@ class BlockParts {
     columns_ += tiles.columns;
   }
   void Join(const Schedule& schedule, std::string_view name, int scale_run) {
+    if (schedule.rows == RowSide::kN) std::swap(slots_.row_tile, slots_.column_tile);
     parts_.channels.push_back({.name = std::string(name),
                                .space = ir::Space::kTensor,
                                .stages = SetsOfBlocks(schedule, columns_),
@@ -95,14 +96,20 @@ class BlockParts {
 
  private:
   KernelParts& parts_;
-  BlockMainloop::Slots slots_{.ring = 0, .cells = 1, .a_tile = 0, .b_tile = 1};
+  BlockMainloop::Slots slots_{.ring = 0, .cells = 1};
   int columns_ = 0;
 };
 
 void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, KernelParts& parts) {
   BlockParts blocks(parts);
-  blocks.Add<ScaleLoader>(ScaleTiles(Operand::kA, scaling, schedule.tile_m, schedule.tile_k), "sa");
-  blocks.Add<ScaleLoader>(ScaleTiles(Operand::kB, scaling, schedule.tile_n, schedule.tile_k), "sb");
+  const auto add = [&](Operand operand) {
+    const bool of_a = operand == Operand::kA;
+    const int extent = of_a ? schedule.tile_m : schedule.tile_n;
+    blocks.Add<ScaleLoader>(ScaleTiles(operand, scaling, extent, schedule.tile_k), of_a ? "sa" : "sb");
+  };
+  const bool rows_along_n = schedule.rows == RowSide::kN;
+  add(rows_along_n ? Operand::kB : Operand::kA);
+  add(rows_along_n ? Operand::kA : Operand::kB);
   blocks.Join(schedule, "scales", scaling.run);
 }
 

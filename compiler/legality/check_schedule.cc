@@ -9,9 +9,9 @@
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/element_type.h"
+#include "ir/metadata_block.h"
 #include "ir/mma_support.h"
 #include "ir/problem_keys.h"
-#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -126,7 +126,7 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
       return Refused(
           Cat("tile ", row_side, "=", rows, " has more rows than a bulk copy loads; use at most ", kLargestBox));
   }
-  const int unit = !along_m && narrow && (target.mma.narrow_columns || rows == 64) ? 8 : 16;
+  const int unit = !along_m && narrow ? 8 : 16;
   if (columns < unit || columns > 256 || columns % unit != 0) {
     return Refused(Cat("tile ", column_side, "=", columns, " is not supported; use a multiple of ", unit, " from ",
                        unit, " to 256"));
@@ -277,14 +277,20 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
   if (!target.mma.ScalesBlocks())
     return Refused(Cat("scale=", ir::NameOf(contraction.scale), " needs matrix instructions with scale factors, which ",
                        target.name, " has not; use scale=tensor or block"));
-  if (s.rows != RowSide::kM) return Refused("block scaling does not swap A and B; use rows=m");
-  if (s.tile_m != ir::ScaleBlock::kRows)
-    return Refused(Cat("block scaling needs tile m=", ir::ScaleBlock::kRows, ", not ", s.tile_m));
-  // CUTLASS begins tiles at halves of a block. Nobody is known to begin them at quarters.
+  const bool rows_along_n = s.rows == RowSide::kN;
+  const std::string_view row_axis = rows_along_n ? "n" : "m", column_axis = rows_along_n ? "m" : "n";
+  const int rows = rows_along_n ? s.tile_n : s.tile_m, columns = rows_along_n ? s.tile_m : s.tile_n;
+  if (rows != ir::ScaleBlock::kRows)
+    return Refused(Cat("block scaling with rows=", row_axis, " needs tile ", row_axis, "=", ir::ScaleBlock::kRows,
+                       ", not ", rows));
+  // CUTLASS begins tiles at halves of a block. Nobody is known to begin them at quarters. One tile that covers all
+  // columns begins with a block.
   constexpr int kHalf = ir::ScaleBlock::kRows / 2;
-  if (s.tile_n % kHalf != 0)
-    return Refused(Cat("with block scaling tile n=", s.tile_n, " is not whole halves of blocks of scale factors; use ",
-                       kHalf, ", ", 2 * kHalf, ", ", 3 * kHalf, " or ", 4 * kHalf));
+  const int64_t extent = rows_along_n ? contraction.m : contraction.n;
+  if (columns % kHalf != 0 && columns < extent)
+    return Refused(Cat("with block scaling tile ", column_axis, "=", columns, " is neither all of ", column_axis, "=",
+                       extent, " nor whole halves of blocks of scale factors; use ", kHalf, ", ", 2 * kHalf, ", ",
+                       3 * kHalf, " or ", 4 * kHalf));
   const int depth = scaling.run * ir::ScaleBlock::kFactors;
   if (s.tile_k % depth != 0)
     return Refused(Cat("with block scaling tile k=", s.tile_k, " is not whole blocks of scale factors; use ", depth,
