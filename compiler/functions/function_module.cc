@@ -78,9 +78,15 @@ std::string WithoutLinkage(std::string_view text) {
   return std::string(rest);
 }
 
+constexpr std::string_view kPragma = ".pragma";
+bool IsHeader(std::string_view word) { return word == ".version" || word == ".target" || word == ".address_size"; }
+
 Result<ModuleItem> ItemOf(std::string_view text) {
   ModuleItem item;
   item.text = WithoutLinkage(text);
+  const std::vector<std::string_view> words = base::Words(item.text);
+  if (!words.empty() && (IsHeader(words[0]) || words[0].starts_with(kPragma)))
+    return Corrupt(Cat("the linkage of a ", words[0]));
   const bool external = item.text.starts_with(".extern");
   const bool function = item.text.substr(0, item.text.find_first_of("({=;")).find(".func") != std::string::npos;
   item.kind = external   ? ModuleItem::Kind::kExternal
@@ -256,7 +262,7 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
     const std::string_view line = std::string_view(text).substr(at, text.find('\n', at) - at);
     const std::vector<std::string_view> words = base::Words(line);
     if (words.empty()) return Corrupt("a line that is not text");
-    if (words[0] == ".version" || words[0] == ".target" || words[0] == ".address_size") {
+    if (IsHeader(words[0])) {
       if (words.size() < 2) return Corrupt("a header without a value");
       if (words[0] == ".target") module.target_ = std::string(words[1]);
       if (words[0] == ".version") {
@@ -271,7 +277,7 @@ Result<FunctionModule> FunctionModule::Parse(std::string_view ptx) {
     if (end == std::string_view::npos) return Corrupt("it ends within an item");
     const std::string_view item = std::string_view(text).substr(at, end - at);
     at = end;
-    if (item.starts_with(".pragma")) continue;
+    if (item.starts_with(kPragma)) continue;
     LS_ASSIGN(ModuleItem parsed, ItemOf(item));
     all.push_back(std::move(parsed));
   }
