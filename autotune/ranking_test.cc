@@ -237,8 +237,6 @@ TEST_P(ChooseOnTarget, PredictsAllPhasesOfAStridedGradient) {
   EXPECT_LE(LeastTime(four, machine), PredictTime(four, machine).us);
 }
 
-// Each kind of matrix instruction has a schedule that keeps the tensor cores of a B200 busy. The factors of scale=nv
-// take so many columns of Tensor Memory that only two sets and two accumulators of 192 columns fit.
 // Two warpgroups that add their products apart: on an H200 25 to 47 % faster than what one can hold.
 TEST(ChooseSchedule, PromotesInTwoWarpgroups) {
   const target::Target& target = target::NamedTarget("sm_90a");
@@ -252,11 +250,13 @@ TEST(ChooseSchedule, PromotesInTwoWarpgroups) {
   }
 }
 
+// Each kind of matrix instruction has a schedule that keeps the tensor cores of a B200 busy. The factors of scale=nv
+// take so many columns of Tensor Memory that only two sets and two accumulators of 192 columns fit.
 TEST(ChooseSchedule, FillsTheTensorPipeWithLargeCubes) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const std::pair<const char*, double> kLeast[] = {
       {"a=bf16", 0.95},          {"a=tf32 d=f32", 0.95},    {"a=s8 d=s32", 0.95},     {"a=e4m3", 0.95},
-      {"a=e4m3 scale=mx", 0.90}, {"a=e2m1 scale=mx", 0.90}, {"a=e2m1 scale=nv", 0.84}};
+      {"a=e4m3 scale=mx", 0.90}, {"a=e2m1 scale=mx", 0.90}, {"a=e2m1 scale=nv", 0.83}};
   for (const auto& [types, least] : kLeast) {
     const Problem problem = *ParseProblem(std::string("gemm m=8192 n=8192 k=8192 ") + types);
     const auto schedule = ChooseSchedule(problem, {}, target, target.default_sm_count);

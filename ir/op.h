@@ -74,7 +74,7 @@ struct WorkAttrs {
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then the blocks of K
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
-inline constexpr int kWorkGroupArguments = 1;   // of groups, after those
+inline constexpr int kWorkGroupArguments = 2;   // of groups, after those: first row, blocks of scale factors before it
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;

@@ -162,6 +162,11 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
   }
 }
 
+// Blocks of 128 rows in which all rows fit, whatever the sizes of groups are: each group begins a block.
+int64_t MostScaleBlocks(const GroupedGemmProblem& p) {
+  return (p.m + ScaleBlock::kRows - 1) / ScaleBlock::kRows + p.groups - 1;
+}
+
 // Rows of all groups are one matrix of A, C and D.
 StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
   const bool b_k = p.b_major == Major::kK;
@@ -179,6 +184,15 @@ StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
       return rows(p.d, OutputColumns(p), p.ldd);
     case OperandRole::kBias:
       return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.Rows()) : OfGroups(AddendType(p.d), p.groups, p.n);
+    case OperandRole::kScaleA:
+      if (const auto blocks = BlockScalingOf(p.scale)) {
+        if (p.layout == GroupLayout::kMasked) return ScaleBlocks(*blocks, p.groups, p.m, p.k);
+        return ScaleBlocks(*blocks, 1, MostScaleBlocks(p) * ScaleBlock::kRows, p.k);
+      }
+      return StoredAlike(role);
+    case OperandRole::kScaleB:
+      if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.groups, p.n, p.k);
+      return StoredAlike(role);
     case OperandRole::kGroupOffsets:
       return Vector(DataType::kS32, p.groups + 1);
     case OperandRole::kGroupSizes:

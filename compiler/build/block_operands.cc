@@ -11,6 +11,16 @@ using ir::Operand;
 using ir::ScaleBlock;
 using ir::ValueId;
 
+namespace {
+
+// Where a tile begins among the rows whose scale factors are in consecutive blocks.
+ValueId BeginOf(Operand operand, const Corner& corner) {
+  if (operand == Operand::kB) return corner.column;
+  return corner.IsInGroup() ? corner.group_row : corner.row;
+}
+
+}  // namespace
+
 BlockTiles ScaleTiles(Operand operand, const ir::BlockScaling& scaling, int rows, int tile_k) {
   const int blocks = tile_k / (scaling.run * ScaleBlock::kFactors);
   const int columns_of_rows = ScaleBlock::TileColumns(rows);
@@ -54,8 +64,12 @@ void BlockLoader::Load(Builder& b, ValueId slot, int tile, ValueId row, ValueId 
 OperandLoader::LoadBlock ScaleLoader::StartTile(Builder& b, const Corner& corner) const {
   const bool of_a = tiles().operand == Operand::kA;
   const ValueId rows = b.Constant(ScaleBlock::kRows);
-  const ValueId matrices = b.CeilDiv({b.ParamValue(of_a ? ir::Binding::kM : ir::Binding::kN), rows});
-  const ValueId first = b.Add({b.Mul({corner.batch, matrices}), b.Div({of_a ? corner.row : corner.column, rows})});
+  const bool of_group = of_a && corner.IsInGroup();
+  const auto before = [&] {
+    if (of_group) return corner.first_block;
+    return b.Mul({corner.batch, b.CeilDiv({b.ParamValue(of_a ? ir::Binding::kM : ir::Binding::kN), rows})});
+  };
+  const ValueId first = b.Add({before(), b.Div({BeginOf(tiles().operand, corner), rows})});
   return [this, first](Builder& into, ValueId slot, const KBlock& block, int) {
     const ValueId row = into.Mul({block.number, into.Constant(tiles().layout.outer / ScaleBlock::kMapRowLines)});
     for (int i = 0; i < tiles().count; ++i)
@@ -79,8 +93,8 @@ void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTil
   const BlockTiles& last = slots_.copied.back().tiles;
   std::optional<ValueId> first_column;
   if (last.begin_within) {
-    const ValueId begin = last.operand == Operand::kA ? tile.corner.row : tile.corner.column;
-    first_column = b.Div({b.Rem({begin, b.Constant(ScaleBlock::kRows)}), b.Constant(ScaleBlock::kLaneRows)});
+    first_column = b.Div({b.Rem({BeginOf(last.operand, tile.corner), b.Constant(ScaleBlock::kRows)}),
+                          b.Constant(ScaleBlock::kLaneRows)});
   }
   k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const ValueId slot = b.Take({}, {.channel = slots_.ring});

@@ -52,7 +52,11 @@ Corner TileLoop::SliceOf(const Tile& tile) const {
 Corner TileLoop::CornerOf(Builder& b, const Tile& tile) const {
   Corner corner = SliceOf(tile);
   corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
-  if (ir::HasGroups(source)) corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.row});
+  if (ir::HasGroups(source)) {
+    corner.group_row = corner.row;
+    corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.row});
+    corner.first_block = Builder::Argument(tile.first, ir::kWorkTileArguments + 1);
+  }
   corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
   return corner;
 }

@@ -12,14 +12,17 @@ namespace laneshift::compiler {
 // Calls `write(index)` inside a loop from 0 up to below `count`.
 void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
 
-// Element coordinates of the corner of an output tile. Where CTAs share tiles, also the K blocks of this CTA's section,
+// Element coordinates of the corner of an output tile. In a group of rows, also the row counted from the group's first,
+// and the blocks of scale factors before the group. Where CTAs share tiles, also the K blocks of this CTA's section,
 // from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
 struct Corner {
   ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
+  ir::ValueId group_row = ir::kNoValue, first_block = ir::kNoValue;
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
   ir::ValueId number = ir::kNoValue, slice = ir::kNoValue, slices = ir::kNoValue;
 
   bool IsSlice() const { return first != ir::kNoValue; }
+  bool IsInGroup() const { return group_row != ir::kNoValue; }
 };
 
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.

@@ -256,11 +256,8 @@ MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::Operan
 }
 
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
-  const std::optional<ir::BlockScaling> scaling = ir::BlockScalingOf(contraction.scale);
-  LS_CHECK(scaling.has_value(), "no scale factors in blocks");
-  const int64_t rows = operand == Operand::kA ? contraction.m : contraction.n;
-  return BlockTensor(ir::ScaleBlocks(*scaling, contraction.batch, rows, contraction.run * contraction.runs), operand,
-                     ir::OperandComponent::kScales, param);
+  LS_CHECK(ir::BlockScalingOf(contraction.scale).has_value(), "no scale factors in blocks");
+  return BlockTensor(contraction.Of(operand).scales, operand, ir::OperandComponent::kScales, param);
 }
 
 MappedTensor MetadataTensor(const Contraction& contraction, const ir::Param& param) {

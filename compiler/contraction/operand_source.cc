@@ -102,6 +102,8 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
       [&](const auto& kind) {
         const StoredTensor memory = ir::Stored(kind, role);
         const SourceAxes axes = AxesOf(kind, operand);
+        const bool scaled = ir::BlockScalingOf(kind.scale) && (operand == Operand::kA || operand == Operand::kB);
+        const ir::OperandRole scales = operand == Operand::kA ? ir::OperandRole::kScaleA : ir::OperandRole::kScaleB;
         return OperandSource{.kind = KindOf(kind, operand),
                              .name = ir::NameOf(problem, role),
                              .memory = memory,
@@ -110,7 +112,8 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .run = RunOf(kind, memory, operand),
                              .align = ir::AlignmentOf(problem, role),
                              .shared = IsShared(kind, operand),
-                             .compression = CompressionOf(kind, operand)};
+                             .compression = CompressionOf(kind, operand),
+                             .scales = scaled ? ir::Stored(kind, scales) : StoredTensor{}};
       },
       problem);
 }

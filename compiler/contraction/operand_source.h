@@ -29,10 +29,11 @@ struct OperandSource {
   ir::Axis outer_axis = ir::Axis::kM, inner_axis = ir::Axis::kK;  // of the rows, and of the elements of a row
   // Elements of a row that belong to one matrix of the batch: all of a matrix, the channels of one group of an image.
   int64_t run = 0;
-  int64_t align = 0;    // bytes, of the base: what the caller promises
-  int64_t first = 0;    // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
-  bool shared = false;  // one matrix for the whole batch: A, C and D of groups of rows
-  int compression = 1;  // elements of K for each one that is stored: 2 of a sparse A
+  int64_t align = 0;          // bytes, of the base: what the caller promises
+  int64_t first = 0;          // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
+  bool shared = false;        // one matrix for the whole batch: A, C and D of groups of rows
+  int compression = 1;        // elements of K for each one that is stored: 2 of a sparse A
+  ir::StoredTensor scales{};  // its blocks of scale factors (scale=mx, nv)
 
   DataType type() const { return memory.type; }
   // REQUIRES: elements are whole bytes.

@@ -22,8 +22,16 @@ bool Names(const Op& op, ValueId first, ValueId count) {
 
 void RoleEmitter::Work(const Op& op) {
   const bool cuts = op.operands.size() > ir::kWorkTileOperands;
+  const ValueId first_block = op.result + ir::kWorkTileArguments + 1;
+  const bool scale_blocks =
+      ir::HasGroups(op.As<ir::WorkAttrs>().source) &&
+      std::any_of(op.body.begin(), op.body.end(), [&](const Op& inner) { return Names(inner, first_block, 1); });
   WorkLoop work(cx_, op.As<ir::WorkAttrs>(),
-                {Index(op, 0), Index(op, 1), Index(op, 2), cuts ? Index(op, ir::kWorkTileOperands) : nullptr});
+                {.rows = Index(op, 0),
+                 .columns = Index(op, 1),
+                 .batches = Index(op, 2),
+                 .blocks = cuts ? Index(op, ir::kWorkTileOperands) : nullptr,
+                 .scale_blocks = scale_blocks});
   work_ = &work;
   work.ForEach([&](const WorkLoop::Unit& unit) {
     if (cuts) {
@@ -35,7 +43,10 @@ void RoleEmitter::Work(const Op& op) {
       // The sum over slices takes as many registers as the accumulators.
       if (role_.kind == ir::RoleKind::kMath) e_.ClearAccumulators();
     }
-    if (unit.group != nullptr) values_[op.result + ir::kWorkTileArguments] = unit.first_row;
+    if (unit.group != nullptr) {
+      values_[op.result + ir::kWorkTileArguments] = unit.first_row;
+      values_[first_block] = unit.first_block;
+    }
     cx_.group_end = unit.end_row;
     EmitUnit(op, work, unit);
   });

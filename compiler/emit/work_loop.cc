@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/emit/cluster_place.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 
@@ -12,7 +13,13 @@ Value* WorkLoop::OfCluster(const RoleContext& cx, Value* ctas) {
 }
 
 WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Counts& counts)
-    : cx_(cx), e_(cx.e), b_(cx.e.ir()), attrs_(attrs), batches_(counts.batches), blocks_(counts.blocks) {
+    : cx_(cx),
+      e_(cx.e),
+      b_(cx.e.ir()),
+      attrs_(attrs),
+      batches_(counts.batches),
+      blocks_(counts.blocks),
+      scale_blocks_(counts.scale_blocks) {
   const auto by = [&](Value* count, int extent) {
     return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
   };
@@ -183,12 +190,18 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
   e_.If(beyond(), [&] {
     e_.DoWhile([&] {
       e_.Store(at.first_tile, e_.Load(at.end_tile));
+      if (scale_blocks_) e_.Store(*at.first_block, e_.Load(*at.end_block));
       Value* group = e_.Load(at.group);
       e_.Store(at.group, b_.CreateAdd(group, e_.C32(1)));
       FindRows(group, at);
       Value* rows = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
       Value* tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
       e_.Store(at.end_tile, b_.CreateAdd(e_.Load(at.first_tile), b_.CreateMul(tile_rows, columns_)));
+      if (!scale_blocks_) return beyond();
+      Value* stored = attrs_.source == ir::WorkSource::kGroups ? rows : cx_.Param(ir::Binding::kGroupRows);
+      constexpr auto kBlock = static_cast<uint32_t>(ir::ScaleBlock::kRows);
+      Value* blocks = b_.CreateUDiv(b_.CreateAdd(stored, e_.C32(kBlock - 1)), e_.C32(kBlock));
+      e_.Store(*at.end_block, b_.CreateAdd(e_.Load(*at.first_block), blocks));
       return beyond();
     });
   });
@@ -199,12 +212,16 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
 WorkLoop::Source WorkLoop::TilesOfGroups() {
   const auto advance_of = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
   const auto zero = [&] { return e_.NewVariable(e_.I32(), e_.C32(0)); };
-  const GroupCursor at{.tile = e_.NewVariable(e_.I32(), b_.CreateAdd(own_, advance_of(attrs_.pingpong_index))),
-                       .group = zero(),
-                       .first_row = zero(),
-                       .end_row = zero(),
-                       .first_tile = zero(),
-                       .end_tile = zero()};
+  GroupCursor at{.tile = e_.NewVariable(e_.I32(), b_.CreateAdd(own_, advance_of(attrs_.pingpong_index))),
+                 .group = zero(),
+                 .first_row = zero(),
+                 .end_row = zero(),
+                 .first_tile = zero(),
+                 .end_tile = zero()};
+  if (scale_blocks_) {
+    at.first_block = zero();
+    at.end_block = zero();
+  }
   Value* step = advance_of(attrs_.pingpong_roles);
   if (attrs_.source == ir::WorkSource::kGroups) LoadOffset(e_.C32(0), at.end_row);
   FindGroup(at);
@@ -217,6 +234,7 @@ WorkLoop::Source WorkLoop::TilesOfGroups() {
                 unit.first_row = e_.Load(at.first_row);
                 unit.end_row = e_.Load(at.end_row);
                 unit.first_tile = e_.Load(at.first_tile);
+                if (scale_blocks_) unit.first_block = e_.Load(*at.first_block);
                 Value* rows = b_.CreateSub(unit.end_row, unit.first_row);
                 unit.tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
                 return unit;

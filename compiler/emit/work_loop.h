@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "compiler/emit/emit_program.h"
 
@@ -13,10 +14,12 @@ namespace laneshift::compiler {
 
 class WorkLoop {
  public:
-  // The amount of work: counts of tiles along m and n, and of matrices; where tiles are cut, blocks of K of one.
+  // The amount of work: counts of tiles along m and n, and of matrices; where tiles are cut, blocks of K of one. Where
+  // rows belong to groups, also whether blocks of scale factors are counted.
   struct Counts {
     Value *rows, *columns, *batches;
     Value* blocks = nullptr;
+    bool scale_blocks = false;
   };
   // One unit: a tile by its number in the order of the loop, or a slice of one.
   struct Unit {
@@ -26,9 +29,10 @@ class WorkLoop {
     Value *k_begin = nullptr, *k_end = nullptr;
     Value* number = nullptr;
     Value *slice = nullptr, *slices = nullptr;
-    // Where rows belong to groups: the group and its number of tile rows of clusters, its rows, and its first tile.
+    // Where rows belong to groups: the group and its number of tile rows of clusters, its rows, its first tile, and its
+    // first block of scale factors.
     Value *group = nullptr, *tile_rows = nullptr;
-    Value *first_row = nullptr, *end_row = nullptr, *first_tile = nullptr;
+    Value *first_row = nullptr, *end_row = nullptr, *first_tile = nullptr, *first_block = nullptr;
   };
   // The position of a tile of this CTA, counted in tiles.
   struct Place {
@@ -67,6 +71,7 @@ class WorkLoop {
   // The group that has a tile.
   struct GroupCursor {
     Variable tile, group, first_row, end_row, first_tile, end_tile;
+    std::optional<Variable> first_block{}, end_block{};
   };
   Value* LoadOfGroup(ir::Binding base, Value* index) const;
   void LoadOffset(Value* index, const Variable& offset) const;
@@ -81,6 +86,7 @@ class WorkLoop {
   Value *rows_, *columns_, *total_;  // of groups, rows_ are those of D that a cluster's tile has
   Value* const batches_;
   Value* const blocks_;
+  const bool scale_blocks_;
   Value *own_, *clusters_;              // this cluster among all
   Variable stolen_tile_{}, another_{};  // of cluster launch control
 };

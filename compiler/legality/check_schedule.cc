@@ -284,10 +284,11 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
     return Refused(Cat("block scaling with rows=", row_axis, " needs tile ", row_axis, "=", ir::ScaleBlock::kRows,
                        ", not ", rows));
   // CUTLASS begins tiles at halves of a block. Nobody is known to begin them at quarters. One tile that covers all
-  // columns begins with a block.
+  // columns begins with a block; of groups only the device knows the rows.
   constexpr int kHalf = ir::ScaleBlock::kRows / 2;
   const int64_t extent = rows_along_n ? contraction.m : contraction.n;
-  if (columns % kHalf != 0 && columns < extent)
+  const bool covers = columns >= extent && !(rows_along_n && contraction.grouped);
+  if (columns % kHalf != 0 && !covers)
     return Refused(Cat("with block scaling tile ", column_axis, "=", columns, " is neither all of ", column_axis, "=",
                        extent, " nor whole halves of blocks of scale factors; use ", kHalf, ", ", 2 * kHalf, ", ",
                        3 * kHalf, " or ", 4 * kHalf));

@@ -159,6 +159,17 @@ std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const Host
   return groups;
 }
 
+std::vector<int64_t> ScaleBlocksOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups) {
+  std::vector<int64_t> blocks;
+  int64_t next = 0;
+  for (const auto& [begin, end] : groups) {
+    blocks.push_back(next);
+    const int64_t stored = problem.layout == GroupLayout::kMasked ? problem.m : end - begin;
+    next += ir::ScaleBlock::Count(stored, ir::ScaleBlock::kRows);
+  }
+  return blocks;
+}
+
 int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row) {
   const auto after = std::upper_bound(groups.begin(), groups.end(), row,
                                       [](int64_t own, const RowRange& group) { return own < group.begin; });

@@ -24,8 +24,16 @@ constexpr int kRows = 4;
 // The operands' elements, indexed by the view.
 class ElementView {
  public:
-  ElementView(const ProductView& view, const HostOperands& operands)
-      : view_(view), operands_(operands), runs_(static_cast<unsigned>(view.k / view.run)) {}
+  ElementView(const Problem& problem, const ProductView& view, const HostOperands& operands)
+      : view_(view), operands_(operands), runs_(static_cast<unsigned>(view.k / view.run)) {
+    const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+    if (grouped == nullptr) return;
+    groups_ = RowsOfGroups(*grouped, operands);
+    scale_blocks_ = ScaleBlocksOfGroups(*grouped, groups_);
+  }
+
+  // The rows of each group; none where the problem has no groups.
+  const std::vector<RowRange>& groups() const { return groups_; }
 
   // Row i of A: zeros outside of an image.
   void Left(int64_t batch, int64_t i, float* to) const {
@@ -42,7 +50,11 @@ class ElementView {
       }
     }
     if (view_.scale_run == 0) return;
-    for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, view_.LeftScale(batch, i, q));
+    // The blocks of all groups are those of one matrix.
+    const auto group = static_cast<size_t>(batch);
+    const int64_t product = groups_.empty() ? batch : 0;
+    const int64_t row = groups_.empty() ? i : scale_blocks_[group] * ir::ScaleBlock::kRows + i - groups_[group].begin;
+    for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, view_.LeftScale(product, row, q));
   }
   // Column j of B, its elements `step` apart.
   void Right(int64_t batch, int64_t j, float* to, int64_t step) const {
@@ -69,6 +81,8 @@ class ElementView {
   const ProductView& view_;
   const HostOperands& operands_;
   const unsigned runs_;  // of K
+  std::vector<RowRange> groups_{};
+  std::vector<int64_t> scale_blocks_{};  // the first of each group
 };
 
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
@@ -143,10 +157,6 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 }
 
 // The rows of products, where they are not those of matrices.
-std::vector<RowRange> GroupsFor(const Problem& problem, const HostOperands& operands) {
-  const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
-  return grouped != nullptr ? RowsOfGroups(*grouped, operands) : std::vector<RowRange>{};
-}
 int64_t Products(const ProductView& view) { return view.kind == ProductView::kGroups ? 1 : view.batches; }
 
 // Whatever the kernel wrote to rows that belong to no group.
@@ -167,9 +177,9 @@ void CountOverwritten(const Problem& problem, const HostOperands& operands, cons
 }
 
 Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
-                               const std::vector<RowRange>& groups, FunctionValues functions,
-                               const EvaluateFunction& evaluate) {
+                               FunctionValues functions, const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
+  const std::vector<RowRange>& groups = elements.groups();
   // A convolution may have few columns and very many rows, so rows are distributed too.
   constexpr int64_t kRowsOfPiece = 1024;
   std::vector<Piece> pieces;
@@ -197,9 +207,10 @@ Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& 
 }
 
 Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
-                              const std::vector<RowRange>& groups, int64_t samples, uint64_t seed,
-                              FunctionValues functions, const EvaluateFunction& evaluate) {
+                              int64_t samples, uint64_t seed, FunctionValues functions,
+                              const EvaluateFunction& evaluate) {
   const ProductView& view = epilogue.view();
+  const std::vector<RowRange>& groups = elements.groups();
   std::mt19937_64 random(seed);
   const int64_t columns = view.n / epilogue.columns_per_output();  // of D
   const int64_t at_once = epilogue.columns_at_once();
@@ -294,7 +305,7 @@ Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operan
   const HostEpilogue epilogue(problem, operands, d.shape.type, &totals);
   const ProductView& view = epilogue.view();
   const int64_t elements = Products(view) * view.m * view.n / epilogue.columns_per_output();
-  LS_ASSIGN(Comparison comparison, CompareView(ElementView(view, operands), epilogue, d, GroupsFor(problem, operands),
+  LS_ASSIGN(Comparison comparison, CompareView(ElementView(problem, view, operands), epilogue, d,
                                                FunctionValues(ir::EpilogueOf(problem), elements), evaluate));
   CountOverwritten(problem, operands, d, comparison);
   epilogue.CountPadding(comparison);
@@ -310,7 +321,7 @@ Result<Comparison> CompareSample(const Problem& problem, const HostOperands& ope
                                  int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
   const HostEpilogue epilogue(problem, operands, d.shape.type, nullptr);
   LS_ASSIGN(Comparison comparison,
-            SampleView(ElementView(epilogue.view(), operands), epilogue, d, GroupsFor(problem, operands), samples, seed,
+            SampleView(ElementView(problem, epilogue.view(), operands), epilogue, d, samples, seed,
                        FunctionValues(ir::EpilogueOf(problem), samples * epilogue.columns_at_once()), evaluate));
   CountOverwritten(problem, operands, d, comparison);
   epilogue.CountPadding(comparison);
