@@ -1,4 +1,6 @@
 """The pictures of docs/performance/, each a function without arguments."""
+import re
+
 from drawing import INK
 from performance.charts import BLUE, GREEN, ORANGE, Axis, Point, Row, Series, dot_plot, scatter
 from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, label, ratio, rows_of,
@@ -126,6 +128,18 @@ def operand_types_picture():
     ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.45, log=True), right=120, reference=1)
 
 
+def nvfp4_picture():
+    rows = [Row(nvfp4_label(row["problem"]), [ratio(row)], f"{ratio(row):.2f}", low=ratio(row) < 1 / 1.5)
+            for row in rows_of("nvfp4_b200_predicted")]
+    return dot_plot("NVFP4 on a B200, predicted: the problems of GPU MODE's contest", rows, [Series("predicted", "dot", BLUE)],
+                    Axis("speed of light / predicted time, both without a launch", [0.2, 0.4, 0.6, 0.8, 1], 0.2, 1.05),
+                    left=330, reference=1)
+
+
+def nvfp4_label(problem):
+    return re.sub(r" (a=e2m1|scale=nv)", "", problem)
+
+
 def epilogue_picture():
     series = [Series("cuBLASLt's first algorithm", "dot", BLUE), Series("its fastest algorithm", "ring", ORANGE)]
     rows = {}
@@ -239,6 +253,7 @@ PICTURES = {
     "convolution_layers": layers_picture,
     "fp8": fp8_picture,
     "operand_types": operand_types_picture,
+    "nvfp4": nvfp4_picture,
     "epilogues": epilogue_picture,
     "epilogue_cost": epilogue_cost_picture,
     "tuning": tuning_picture,

@@ -149,6 +149,12 @@ def fp8_groups():
                  [[name, len(rows), *mean_and_worst([ratio(row) for row in rows]).split(", ")] for name, rows in of])
 
 
+def nvfp4_predicted():
+    return table(["problem", "schedule", "us", "binds", "speed of light, us", "times"],
+                 [[code(re.sub(r" (a=e2m1|scale=nv)", "", row["problem"])), code(row["schedule"]), row["us"], row["notes"],
+                   row["peer_us"], f"{row['us'] / row['peer_us']:.2f}"] for row in rows_of("nvfp4_b200_predicted")])
+
+
 def operand_types_groups():
     of = []
     for kind in ("tf32", "s8"):
@@ -275,6 +281,7 @@ TABLES = {
     "conv_profiles": lambda: profiles("conv"),
     "fp8_groups": fp8_groups,
     "fp8_below": fp8_below,
+    "nvfp4_predicted": nvfp4_predicted,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
     "fp8_scales": fp8_scales,
