@@ -63,5 +63,29 @@ TEST_F(ProbeVerb, ListsWhatATargetHasAndWritesAFile) {
   EXPECT_EQ(Json::parse(std::ifstream(file), nullptr, false), made[0]);
 }
 
+// What a B200 has answered is used without one: the model's shifts take longer.
+TEST_F(ProbeVerb, LoadsTheFactsOfAnotherDevice) {
+  const std::string report = File("b200.json");
+  std::ofstream(report) << R"({"target": "sm_100a", "facts": [{"name": "tensor_move", "probed": 200},
+      {"name": "load_latency", "probed": 300}, {"name": "port", "probed": null}]})";
+  const std::vector<std::string> explain = {"explain",  "conv",    "n=8",   "h=28",  "w=28",       "c=64",
+                                            "k=64",     "r=3",     "s=3",   "pad=1", "--schedule", "reuse=lane_shift",
+                                            "--target", "sm_100a", "--top", "1"};
+  const auto before = CallJson(explain);
+  const auto loaded = CallJson({"probe", "--load", report, "--device", "emulator", "--target", "sm_100a"});
+  ASSERT_EQ(loaded.size(), 1u);
+  for (const Json& fact : loaded[0]["facts"]) {
+    if (fact["name"] == "tensor_move") {
+      EXPECT_EQ(fact["value"], 200);
+    }
+    if (fact["name"] == "load_latency") {
+      EXPECT_FALSE(fact["refused"].is_null()) << "no B200 was probed under load";
+    }
+  }
+  const auto after = CallJson(explain);
+  ASSERT_FALSE(before.empty() || after.empty());
+  EXPECT_GT(after[0]["predicted_us"].get<double>(), before[0]["predicted_us"].get<double>());
+}
+
 }  // namespace
 }  // namespace laneshift::tools

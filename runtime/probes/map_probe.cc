@@ -123,6 +123,7 @@ std::vector<ProbePoint> L2Points(const target::Target& target) {
   const auto run = [&target](const ProbeDevice& on) -> Result<RateOutcome> {
     const bool timed = on.clocks == ProbeClocks::kMeasured;
     LS_ASSIGN(const ProbeWords words, RunOnce(on, DistanceProbe(target), timed ? kTries : kFewRepeats));
+    if (!words.fault.empty()) return MakeError(ErrorCode::kDriver, words.fault);
     RateOutcome outcome{.wrong = words.wrong};
     if (!timed) return outcome;
     std::vector<std::vector<double>> clocks(words.ctas);

@@ -32,13 +32,13 @@ Result<PolicyAnswer> AskDevice(const ProbeDevice& on, const PolicyExperiment& ex
                      Cat(experiment.policy, " is a question about Tensor Memory, which ", on.target.name, " has not"));
   }
   const PolicyTrial trial = experiment.trial(on.target);
-  const auto ran = RunOnce(on, trial.kernel, 1);
-  if (!ran) return PolicyAnswer{std::string(trial.fault.empty() ? "fault" : trial.fault), ran.error().message};
+  LS_ASSIGN(const ProbeWords ran, RunOnce(on, trial.kernel, 1));
+  if (!ran.fault.empty()) return PolicyAnswer{std::string(trial.fault.empty() ? "fault" : trial.fault), ran.fault};
   std::string seen;
   for (const PolicyPrediction& prediction : trial.predictions) {
-    const size_t at = FirstDifference(ran->out, prediction.words);
+    const size_t at = FirstDifference(ran.out, prediction.words);
     if (at == prediction.words.size()) return PolicyAnswer{std::string(prediction.answer), {}};
-    seen += Cat(seen.empty() ? "" : "; ", "not ", prediction.answer, ": word ", at, " is ", ran->out[at], ", not ",
+    seen += Cat(seen.empty() ? "" : "; ", "not ", prediction.answer, ": word ", at, " is ", ran.out[at], ", not ",
                 prediction.words[at]);
   }
   return PolicyAnswer{"other", seen};

@@ -140,8 +140,11 @@ double MeanOf(const std::vector<uint64_t>& clocks) {
 
 Result<ProbeWords> RunOnce(const ProbeDevice& on, const RateProbe& probe, uint32_t repeats) {
   LS_ASSIGN(LoadedProbe loaded, LoadedProbe::Load(on, probe));
-  LS_TRY(loaded.Run(on.stream, repeats));
-  ProbeWords words{.out = {}, .ctas = loaded.ctas(), .wrong = {}};
+  const auto ran = loaded.Run(on.stream, repeats);
+  const bool fault = !ran && (ran.error().code == ErrorCode::kDriver || ran.error().code == ErrorCode::kTimeout);
+  if (fault) return ProbeWords{.out = {}, .ctas = loaded.ctas(), .wrong = {}, .fault = ran.error().message};
+  if (!ran) return ran.error();
+  ProbeWords words{.out = {}, .ctas = loaded.ctas(), .wrong = {}, .fault = {}};
   LS_ASSIGN(words.out, loaded.Words(on.stream));
   words.wrong = FirstWrong(probe, words.out, words.ctas);
   return words;

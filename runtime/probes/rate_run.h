@@ -22,8 +22,10 @@ struct ProbeWords {
   std::vector<uint32_t> out;  // RateProbe::out_words of each CTA
   unsigned ctas = 0;
   std::string wrong;  // as in RateOutcome
+  std::string fault;  // of the kernel, which then has left nothing, and the context is lost; empty: none
 };
-// Runs it once with `repeats` iterations. `wrong` compares with what kFewRepeats give.
+// Runs it once with `repeats` iterations. `wrong` compares with what kFewRepeats give. The Error is what kept it from
+// being launched.
 Result<ProbeWords> RunOnce(const ProbeDevice& on, const RateProbe& probe, uint32_t repeats);
 
 }  // namespace laneshift::runtime

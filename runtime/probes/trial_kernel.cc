@@ -31,8 +31,9 @@ void TrialKernel::PlaceWord(int start, int row, int word, uint32_t value, int ct
 
 void TrialKernel::PlaceRaw(int byte, uint32_t value) { shared_[static_cast<size_t>(byte / 4)] = value; }
 
-RateProbe TrialKernel::Build(const target::Target& target, const Steps& steps) const {
-  PtxText text(target, target.ptx_version, kTensorThreads, static_cast<unsigned>(ctas_), 0, false);
+RateProbe TrialKernel::Build(const target::Target& target, const Steps& steps, int version) const {
+  PtxText text(target, version > 0 ? version : target.ptx_version, kTensorThreads, static_cast<unsigned>(ctas_), 0,
+               false);
   const std::string shared = text.SharedStart();
   const std::string offset = text.Wide("mul.wide.u32", text.rank(), kTrialSharedBytes);
   text.FillShared(shared, text.Wide("add.s64", text.in(), offset), static_cast<int>(kSharedWords));

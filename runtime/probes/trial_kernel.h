@@ -36,8 +36,8 @@ class TrialKernel {
     std::function<void(PtxText&, TensorKernel&)> everyone{};
     std::function<void(PtxText&, TensorKernel&)> issue{};
   };
-  // `version`: of PTX, if it is not the target's.
-  RateProbe Build(const target::Target& target, const Steps& steps) const;
+  // `version`: of PTX; 0: the target's.
+  RateProbe Build(const target::Target& target, const Steps& steps, int version = 0) const;
   // The words that it leaves, as FillColumns writes them; by default what was there before.
   std::vector<uint32_t> Words(
       const std::function<uint32_t(int cta, int lane, int column, uint32_t before)>& word) const;

@@ -6,6 +6,7 @@
 
 #include "autotune/machine.h"
 #include "base/output_file.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "runtime/engine_parts.h"
 #include "runtime/machine_probe.h"
@@ -31,6 +32,7 @@ Examples:
   laneshift probe --only mma.f16 --only shift
   laneshift probe --device emulator --target sm_100a --only dsmem
   laneshift probe --list --target sm_90a
+  laneshift probe --load probe.json --device emulator --target sm_100a
 
 What is measured is kept in the store and used by the timing model of this device from then on (laneshift explain,
 the choice of schedules), but for what no such device does, which is reported as not used; docs/timing-model.md tells
@@ -49,7 +51,7 @@ const std::vector<std::string>& EveryOrder() {
 struct ProbeOptions {
   DeviceOptions device;
   std::vector<std::string> only;
-  std::string out;
+  std::string out, load;
   bool list = false, json = false, one_order = false;
 };
 
@@ -148,6 +150,54 @@ Status StoreFacts(const runtime::MachineProbe& probed, const Engine::Parts& part
   return Ok();
 }
 
+// The measured facts of a report that `probe --json` has made, maybe elsewhere.
+Result<runtime::MachineProbe> ReadReport(const std::string& path, const target::Target& target) {
+  LS_ASSIGN(const std::string text, base::ReadFile(path));
+  const Json report = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto wrong = [&](const std::string& why) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": ", why, "; --load takes what probe --json has printed"));
+  };
+  if (!report.is_object() || !report.contains("target") || !report["target"].is_string() || !report.contains("facts") ||
+      !report["facts"].is_array())
+    return wrong("is no report of a probe");
+  if (report["target"] != target.name) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat(path, ": is of a device of ", report["target"].get<std::string>(),
+                                                      ", and this one is ", target.name, "; see --target"));
+  }
+  runtime::MachineProbe probe;
+  for (const Json& fact : report["facts"]) {
+    if (!fact.is_object() || !fact.contains("name") || !fact["name"].is_string()) return wrong("a fact has no name");
+    if (!fact.contains("probed") || fact["probed"].is_null()) continue;
+    if (!fact["probed"].is_number()) return wrong(Cat(fact["name"].get<std::string>(), " is no number"));
+    probe.facts.push_back({fact["name"].get<std::string>(), fact["probed"].get<double>()});
+  }
+  if (probe.facts.empty()) return wrong("no fact in it was measured");
+  return probe;
+}
+
+// Stores what was measured on another device of the same target as if this one had answered.
+Result<int> Load(const ProbeOptions& options, const Engine& engine) {
+  const Engine::Parts& parts = engine.parts();
+  LS_ASSIGN(const runtime::MachineProbe facts, ReadReport(options.load, parts.target));
+  LS_TRY(StoreFacts(facts, parts));
+  const int sms = parts.device.facts().sm_count;
+  std::vector<ProbedRow> rows =
+      CompareFacts(facts, parts.target, autotune::MachineOf(parts.target, sms, parts.device_key, parts.store));
+  if (options.json) {
+    const Json object = {{"device", engine.device_name()},
+                         {"target", engine.target()},
+                         {"sms", sms},
+                         {"loaded", options.load},
+                         {"facts", FactsJson(rows)}};
+    std::printf("%s\n", JsonLine(object).c_str());
+    return kExitOk;
+  }
+  std::erase_if(rows, [](const ProbedRow& row) { return !row.probed; });
+  std::printf("%s, %s: %s\n%s", engine.device_name().c_str(), engine.target().c_str(), options.load.c_str(),
+              FactsText(rows, StdoutScreen()).c_str());
+  return kExitOk;
+}
+
 Json ListJson(const target::Target& target) {
   Json list = Json::array({{{"name", kMachine}, {"what", kMachineDoc}, {"points", Json::array()}}});
   for (const runtime::RateFamily& family : runtime::RateFamilies()) {
@@ -190,6 +240,7 @@ Result<int> Probe(const ProbeOptions& options, const Settings& settings) {
   if (options.list) return List(options, settings);
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
   LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
+  if (!options.load.empty()) return Load(options, engine);
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const Probed probed, ProbeDevice(parts, options));
   const runtime::MachineProbe facts = probed.Facts();
@@ -233,6 +284,9 @@ Verb AddProbe(CLI::App& app, const Settings& settings) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   verb->add_flag("--list", options->list, "show the families and probes of the target, and run none");
   verb->add_option("--out", options->out, "the JSON into a file, too")->type_name("FILE");
+  verb->add_option("--load", options->load,
+                   "measure nothing: store the facts of a report (--out FILE) of another device of this target")
+      ->type_name("FILE");
   verb->add_flag("--json", options->json, "one JSON object on stdout");
   verb->footer(kProbeExamples);
   return [options, settings, verb] {
