@@ -82,7 +82,7 @@ std::string RingKernel(const target::Target& target, CopyKind kind) {
               Cat("[", bar, "]"));
     }
   };
-  text.Unless(text.other_threads(), [&] {
+  text.Elected([&] {
     text.Repeat(depth, [&](const std::string& slot) {
       text.Do("mbarrier.init.shared::cta.b64", Cat("[", text.Word("mad.lo.u32", slot, 8, bars), "]"), 1);
     });
@@ -232,7 +232,7 @@ std::string MulticastKernel(const target::Target& target, int ctas) {
         Cat("[", text.Wide("add.s64", source, text.Wide("cvt.u64.u32", now)), "]"), part,
         Cat("[", text.Word("add.u32", full, 8 * slot), "]"), everyone);
   };
-  text.Unless(text.other_threads(), [&] {
+  text.Elected([&] {
     for (int slot = 0; slot < kClusterDepth; ++slot) {
       text.Do("mbarrier.init.shared::cta.b64", Cat("[", full, "+", 8 * slot, "]"), 1);
       text.Do("mbarrier.init.shared::cta.b64", Cat("[", empty, "+", 8 * slot, "]"), ctas);
@@ -242,7 +242,7 @@ std::string MulticastKernel(const target::Target& target, int ctas) {
   });
   text.SyncCluster();
   const std::string last = text.Word("and.b32", text.repeats(), 1);
-  text.Unless(text.other_threads(), [&] {
+  text.Elected([&] {
     for (int slot = 0; slot < kClusterDepth; ++slot) issue(slot);
     const std::string begin = text.Clock();
     text.Repeat(text.repeats(), [&](const std::string& index) {

@@ -70,6 +70,17 @@ void PtxText::Unless(const std::string& predicate, const std::function<void()>& 
   Place(after);
 }
 
+void PtxText::Elected(const std::function<void()>& body) {
+  const std::string after = NewLabel();
+  const std::string warp = Word("shfl.sync.idx.b32", Word("shr.u32", thread_, 5), 0, 31, "0xffffffff");
+  BranchIf(Predicate("setp.ne.u32", warp, 0), after);
+  const std::string lane = New(RegisterKind::kWord), elected = New(RegisterKind::kPredicate);
+  Do("elect.sync", Cat(lane, "|", elected), "0xffffffff");
+  BranchIf(Cat("!", elected), after);
+  body();
+  Place(after);
+}
+
 std::string PtxText::MapAddress() {
   const std::string own = Wide("mov.b64", "map");
   return Wide("cvta.param.u64", own);

@@ -80,6 +80,11 @@ class PtxText {
   // `body` is left out by threads for which the predicate holds.
   void Unless(const std::string& predicate, const std::function<void()>& body);
 
+  // `body` is executed by one thread of the CTA, thread 0, in a way in which ptxas knows that it is one: otherwise it
+  // puts a loop over the active threads around each instruction that a thread issues for all (tcgen05.mma, cp, shift,
+  // bulk copies), which would be measured too.
+  void Elected(const std::function<void()>& body);
+
   // What every probe reads first: parameters as registers, thread and CTA.
   const std::string& clocks() const { return clocks_; }
   const std::string& out() const { return out_; }

@@ -71,6 +71,19 @@ TEST_P(RateProbes, AreAssembledAsWritten) {
   EXPECT_GT(seen.size(), 10u);
 }
 
+// One thread issues these for all of its warp. If ptxas does not know that it is one, it adds a loop to each.
+TEST_P(RateProbes, SingleThreadsAreElected) {
+  for (const ProbePoint& point : Points()) {
+    const std::string ptx = point.build ? point.build().ptx : "";
+    for (const char* single : {"tcgen05.mma", "tcgen05.shift", "tcgen05.cp", "cp.async.bulk"}) {
+      const size_t first = ptx.find(single);
+      if (first != std::string::npos) {
+        EXPECT_LT(ptx.find("elect.sync"), first) << point.name;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RateProbes, testing::Values("sm_100a", "sm_90a"));
 
 // Two SMs are near the even lines, one is near the odd ones; each has its own offset, and so has each line.

@@ -61,15 +61,15 @@ void TensorKernel::CommitForAll() {
 }
 
 void TensorKernel::Measure(const std::function<void()>& body) {
-  const std::string second = text_.Predicate("setp.ne.u32", text_.rank(), 0);
-  const std::string idle = text_.Predicate("or.pred", text_.other_threads(), second);
-  text_.Unless(idle, [&] {
-    const std::string begin = text_.Clock();
-    body();
-    CommitForAll();
-    text_.WaitFor(done_, "0");
-    const std::string end = text_.Clock();
-    text_.StoreClocks(begin, end);
+  text_.Unless(text_.Predicate("setp.ne.u32", text_.rank(), 0), [&] {
+    text_.Elected([&] {
+      const std::string begin = text_.Clock();
+      body();
+      CommitForAll();
+      text_.WaitFor(done_, "0");
+      const std::string end = text_.Clock();
+      text_.StoreClocks(begin, end);
+    });
   });
   text_.WaitFor(done_, "0");
   text_.Line("tcgen05.fence::after_thread_sync");
