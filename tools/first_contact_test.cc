@@ -46,7 +46,7 @@ TEST_F(FirstContactVerb, SettlesPoliciesAndWords) {
     EXPECT_EQ(row["assumed"], "even-first");
   }
   EXPECT_EQ(otherwise, 1);
-  EXPECT_EQ(settled, 26);
+  EXPECT_EQ(settled, 29);
   EXPECT_EQ(words["state"], "ok") << words["summary"];
   EXPECT_EQ(words["rows"].size(), 44u);
   const std::string text = Report();

@@ -10,6 +10,7 @@ namespace {
 using base::Cat;
 
 constexpr int kGroup = 32;
+constexpr int kScaleA = 48, kScaleB = 56;  // columns of scale factors
 constexpr uint32_t kBefore = 0x42424242;
 // Instruction descriptors without M and N (PTX ISA 9.0, "Instruction descriptor").
 constexpr uint32_t kHalves = 0x10, kSparse = 4, kTf32 = 0x910, kBytes = 0x4a0;
@@ -19,7 +20,7 @@ struct TrialMma {
   int m = 128, n = 16, ctas = 1;
   uint32_t descriptor = kHalves;
   std::string_view form = "";  // ".sp", ".ws"
-  bool tensor_a = false, accumulate = false;
+  bool tensor_a = false, accumulate = false, scaled = false;
   std::vector<uint32_t> mask{};                            // of lanes that are not written
   std::string last{};                                      // operands after the predicate
   std::function<std::string(PtxText&)> descriptor_of_b{};  // none: TrialDescriptor
@@ -40,6 +41,9 @@ std::function<void(PtxText&, TensorKernel&)> Issue(const TrialMma& mma) {
       std::vector<std::string> words;
       for (const uint32_t word : mma.mask) words.push_back(text.Word("mov.b32", word));
       operands += Cat(", ", Braced(words));
+    }
+    if (mma.scaled) {
+      for (const int column : {kScaleA, kScaleB}) operands += Cat(", [", tensor.Column(tensor.tensor(), column), "]");
     }
     operands += Cat(", ", TrialPredicate(text, mma.accumulate), mma.last);
     text.Do(Cat(tensor.Grouped(Cat("tcgen05.mma", mma.form)), ".", mma.suffix), operands);
@@ -264,6 +268,27 @@ PolicyTrial Tf32NibbleTrial(const target::Target& target) {
     made.predictions.push_back({factor == 1 ? "first" : "second", Products(trial, mma.n, SameLane, [&](int m, int) {
                                   return FloatWord((m + 1) * factor);
                                 })});
+  }
+  return made;
+}
+
+// Of the elements that are kept, only that at k = 32 is 1: among 128 of B it has the first of two scale factors, 1, if
+// each is for 64 of them, and the second one, 2, if each is for as many rows as A keeps elements.
+PolicyTrial SparseScalesTrial(const target::Target& target) {
+  constexpr uint32_t kMxf4 = 0x800480, kOne = 2;
+  const TrialMma mma{
+      .suffix = "kind::mxf4.block_scale.scale_vec::2X", .descriptor = kMxf4 | kSparse, .form = ".sp", .scaled = true};
+  TrialKernel trial(1);
+  for (int row = 0; row < kTrialLanes; ++row) trial.PlaceWord(0, row, 2, kOne);
+  for (int row = 0; row < mma.n; ++row) trial.PlaceWord(kTrialBytesOfB, row, 4, kOne);
+  trial.FillColumns(kTrialMetadata, 4, [](int, int) { return 0x44444444u; });
+  trial.FillColumns(kScaleA, 8, [](int, int) { return 0x7f7fu; });
+  trial.FillColumns(kScaleB, 8, [](int, int) { return 0x807fu; });
+  PolicyTrial made{.kernel = trial.Build(target, {.issue = Issue(mma)}, target.mma.block_scale_ptx_version),
+                   .fault = "refused"};
+  for (const int factor : {1, 2}) {
+    made.predictions.push_back({factor == 1 ? "dense-rows" : "kept rows",
+                                Products(trial, mma.n, SameLane, [&](int, int) { return FloatWord(factor); })});
   }
   return made;
 }

@@ -19,9 +19,10 @@
 
 namespace laneshift::runtime {
 
-// Rows of 128 bytes, over all of RateProbe::in, in boxes of so many rows.
+// Rows over all of RateProbe::in, in boxes of so many.
 struct ProbeMap {
   int box_rows = 0;
+  bool padded = false;  // rows of 128 elements of 4 bits, which are padded to 128 bytes; otherwise of 128 bytes
 };
 
 struct RateProbe {

@@ -92,13 +92,15 @@ class LoadedProbe {
         words_(probe.words) {}
 
   Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api) const {
-    constexpr uint32_t kRowWords = kProbeRowBytes / sizeof(uint32_t);
+    const bool padded = probe_.map->padded;
+    const uint64_t row_bytes = padded ? kProbeRowBytes / 2 : kProbeRowBytes;
+    const uint32_t elements = padded ? kProbeRowBytes : kProbeRowBytes / 4;
     device::TensorMapTiled map;
-    map.tensor.type = device::kCuTensorMapUint32;
+    map.tensor.type = padded ? device::kCuTensorMap16U4Align16 : device::kCuTensorMapUint32;
     map.tensor.address = in_.pointer();
-    map.tensor.dims = {kRowWords, probe_.in.size() / kRowWords};
-    map.tensor.strides = {kProbeRowBytes};
-    map.box = {kRowWords, static_cast<uint32_t>(probe_.map->box_rows)};
+    map.tensor.dims = {elements, probe_.in.size() * sizeof(uint32_t) / row_bytes};
+    map.tensor.strides = {row_bytes};
+    map.box = {elements, static_cast<uint32_t>(probe_.map->box_rows)};
     return device::EncodeTensorMap(api, map);
   }
 
