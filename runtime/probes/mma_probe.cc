@@ -37,9 +37,9 @@ constexpr MmaForm kForms[] = {
     {"tf32", "tf32", kCodesTf32, 0x910, 0, 0},
     {"f8f6f4", "f8f6f4", kCodesE4m3, 0x10, 0, 0},
     {"i8", "i8", kCodesS8, 0x4a0, 0, 0, true},
-    {"mxf8f6f4", "mxf8f6f4.block_scale.scale_vec::1X", kCodesE4m3, 0x800000, 0x80808080, 0x7f7f7f7f},
-    {"mxf4", "mxf4.block_scale.scale_vec::2X", kCodesE2m1, 0x800480, 0x80808080, 0x7f7f7f7f},
-    {"mxf4nvf4", "mxf4nvf4.block_scale.scale_vec::4X", kCodesE2m1, 0x480, 0x40404040, 0x38383838},
+    {"mxf8f6f4", "mxf8f6f4.block_scale.block32", kCodesE4m3, 0x800000, 0x80808080, 0x7f7f7f7f},
+    {"mxf4", "mxf4.block_scale.block32", kCodesE2m1, 0x800480, 0x80808080, 0x7f7f7f7f},
+    {"mxf4nvf4", "mxf4nvf4.block_scale.block16", kCodesE2m1, 0x480, 0x40404040, 0x38383838},
 };
 
 struct MmaShape {

@@ -277,7 +277,7 @@ PolicyTrial Tf32NibbleTrial(const target::Target& target) {
 PolicyTrial SparseScalesTrial(const target::Target& target) {
   constexpr uint32_t kMxf4 = 0x800480, kOne = 2;
   const TrialMma mma{
-      .suffix = "kind::mxf4.block_scale.scale_vec::2X", .descriptor = kMxf4 | kSparse, .form = ".sp", .scaled = true};
+      .suffix = "kind::mxf4.block_scale.block32", .descriptor = kMxf4 | kSparse, .form = ".sp", .scaled = true};
   TrialKernel trial(1);
   for (int row = 0; row < kTrialLanes; ++row) trial.PlaceWord(0, row, 2, kOne);
   for (int row = 0; row < mma.n; ++row) trial.PlaceWord(kTrialBytesOfB, row, 4, kOne);

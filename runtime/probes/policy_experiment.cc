@@ -20,16 +20,31 @@ size_t FirstDifference(const std::vector<uint32_t>& words, const std::vector<uin
 
 std::vector<PolicyExperiment> PolicyExperiments() {
   return {
-#define EXPERIMENT(policy, trial) {#policy, trial},
-#define UNSETTLED(policy, why) {#policy, nullptr, why},
+#define EXPERIMENT(policy, trial, needs) {#policy, trial, TrialNeeds::needs},
+#define UNSETTLED(policy, why) {#policy, nullptr, TrialNeeds::kTensorMemory, why},
 #include "runtime/probes/policy_experiments.def"
   };
 }
 
+bool Has(const target::Target& target, TrialNeeds needs) {
+  if (!target.Has(target::Feature::kTensorMemory)) return false;
+  switch (needs) {
+    case TrialNeeds::kTensorMemory:
+      return true;
+    case TrialNeeds::kMovesLanes:
+      return target.mma.moves_lanes;
+    case TrialNeeds::kIntegers:
+      return target.mma.integers;
+    case TrialNeeds::kScalesSparse:
+      return target.mma.ScalesBlocks() && !target.family;
+  }
+  return false;
+}
+
 Result<PolicyAnswer> AskDevice(const ProbeDevice& on, const PolicyExperiment& experiment) {
-  if (!on.target.Has(target::Feature::kTensorMemory)) {
+  if (!Has(on.target, experiment.needs)) {
     return MakeError(ErrorCode::kUnsupported,
-                     Cat(experiment.policy, " is a question about Tensor Memory, which ", on.target.name, " has not"));
+                     Cat(experiment.policy, " is a question about instructions that ", on.target.name, " has not"));
   }
   const PolicyTrial trial = experiment.trial(on.target);
   LS_ASSIGN(const ProbeWords ran, RunOnce(on, trial.kernel, 1));

@@ -29,11 +29,16 @@ struct PolicyTrial {
   std::string_view fault{};  // the answer of which a fault of the kernel is the sign; empty: none
 };
 
+// What an experiment's instructions are not on every target.
+enum class TrialNeeds : uint8_t { kTensorMemory, kMovesLanes, kIntegers, kScalesSparse };
+bool Has(const target::Target& target, TrialNeeds needs);
+
 // A row of runtime/probes/policy_experiments.def.
 struct PolicyExperiment {
   std::string_view policy;
   PolicyTrial (*trial)(const target::Target&);  // null: no kernel can tell
-  std::string_view unsettled{};                 // then: why
+  TrialNeeds needs = TrialNeeds::kTensorMemory;
+  std::string_view unsettled{};  // then: why
 };
 std::vector<PolicyExperiment> PolicyExperiments();
 
@@ -42,7 +47,7 @@ struct PolicyAnswer {
   std::string answer;  // of the policy's answers, or another prediction's; "other": no prediction fits, or "fault"
   std::string detail;  // of "other" and "fault": what was seen
 };
-// kUnsupported: the target has no Tensor Memory, which all experiments are about. A fault of the kernel is an answer;
+// kUnsupported: the target does not have the experiment's instructions. A fault of the kernel is an answer;
 // the context is useless afterwards.
 Result<PolicyAnswer> AskDevice(const ProbeDevice& on, const PolicyExperiment& experiment);
 

@@ -7,7 +7,7 @@
 
 namespace laneshift::runtime {
 
-#define EXPERIMENT(policy, trial) PolicyTrial trial(const target::Target& target);
+#define EXPERIMENT(policy, trial, needs) PolicyTrial trial(const target::Target& target);
 #define UNSETTLED(policy, why)
 #include "runtime/probes/policy_experiments.def"
 

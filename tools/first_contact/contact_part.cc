@@ -41,8 +41,10 @@ Status AskPolicy(const Engine& engine, const std::string& policy, const ContactL
                  {"assumed", row->answers.front()},
                  {"answer", nullptr},
                  {"detail", experiment->unsettled}};
-  if (experiment->trial != nullptr) {
-    const Engine::Parts& parts = engine.parts();
+  const Engine::Parts& parts = engine.parts();
+  if (experiment->trial != nullptr && !runtime::Has(parts.target, experiment->needs)) {
+    object["detail"] = Cat(parts.target.name, " does not have the instructions");
+  } else if (experiment->trial != nullptr) {
     LS_ASSIGN(const device::ActiveContext active, parts.device.Activate());
     LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
     const auto clocks = parts.emulated ? runtime::ProbeClocks::kNone : runtime::ProbeClocks::kMeasured;

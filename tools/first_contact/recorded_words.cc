@@ -36,8 +36,8 @@ constexpr KindRow kKinds[] = {{"f16", "f16", false},
                               {"tf32", "tf32", false},
                               {"f8f6f4", "f8f6f4", true},
                               {"i8", "i8", false},
-                              {"mxf8f6f4", "mxf8f6f4.block_scale.scale_vec::1X", true},
-                              {"mxf4", "mxf4.block_scale.scale_vec::2X", false},
+                              {"mxf8f6f4", "mxf8f6f4.block_scale.block32", true},
+                              {"mxf4", "mxf4.block_scale.block32", false},
                               {"mxf4nvf4", "mxf4nvf4.block_scale", false}};
 
 const TypeRow* TypeNamed(std::string_view name) {
@@ -142,7 +142,7 @@ runtime::RateProbe KernelOf(const target::Target& target, const RecordedWord& wo
         Cat("[", tensor.tensor(), "], ", runtime::TrialDescriptor(text, 0), ", ",
             runtime::TrialDescriptor(text, runtime::kTrialBytesOfB), ", ", text.Word("mov.b32", DescriptorOf(word)));
     std::string suffix(KindNamed(word.kind)->suffix);
-    if (word.kind == "mxf4nvf4") suffix += word.scales_a.size() == 4 ? ".scale_vec::4X" : ".scale_vec::2X";
+    if (word.kind == "mxf4nvf4") suffix += word.scales_a.size() == 4 ? ".block16" : ".block32";
     if (!word.scale_type.empty()) {
       operands +=
           Cat(", [", tensor.Column(tensor.tensor(), kScaleA), "], [", tensor.Column(tensor.tensor(), kScaleB), "]");
