@@ -86,6 +86,20 @@ TEST_P(RateProbes, SingleThreadsAreElected) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, RateProbes, testing::Values("sm_100a", "sm_90a"));
 
+// A family's code names block scaling in the one way that all of its chips take.
+TEST(RateProbe, MmasAreAssembledForAFamily) {
+  const auto ptxas = device::PtxAssembler::Find({});
+  if (!ptxas) GTEST_SKIP() << ptxas.error().message;
+  std::set<std::string> seen;
+  for (const ProbePoint& point : MmaPoints(target::NamedTarget("sm_100f"))) {
+    const std::string ptx = point.build().ptx;
+    if (!seen.insert(ptx).second) continue;
+    const auto made = ptxas->Assemble(ptx, "sm_100f");
+    ASSERT_TRUE(made.has_value()) << point.name << ": " << made.error().message;
+  }
+  EXPECT_GT(seen.size(), 20u);
+}
+
 // Two SMs are near the even lines, one is near the odd ones; each has its own offset, and so has each line.
 TEST(L2Sides, AreFoundWhateverElseDiffers) {
   std::vector<std::vector<double>> clocks;
