@@ -102,5 +102,18 @@ TEST(Machine, OnlyLatenciesAreReportedWhereNothingIsFittedToAProbedDevice) {
   EXPECT_EQ(MachineOf(target, 148, "d", store), PublishedMachine(target, 148));
 }
 
+// What nobody has published is believed in a wide range, and then used as it is.
+TEST(Machine, AnEstimateIsReplacedByAMeasurement) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  store::Store store = store::Store::Open({});
+  for (const char* answer : {"3", "64", "300"}) {
+    ASSERT_TRUE(store.PutFact({.device = "d", .name = StoredName("tensor_move"), .answer = answer}));
+    EXPECT_EQ(MachineOf(target, 148, "d", store).tensor_move, *base::ParseDouble(answer));
+  }
+  EXPECT_FALSE(FittedFact(target, "tensor_move", 1000)) << "sixty times the estimate is a mistake of the probe";
+  EXPECT_EQ(*FittedFact(target, "sums_read", 128), 128);
+  EXPECT_FALSE(FittedFact(target, "sums_read", 2000));
+}
+
 }  // namespace
 }  // namespace laneshift::autotune

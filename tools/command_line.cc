@@ -28,7 +28,7 @@ using Add = Verb (*)(CLI::App&, const Settings&);
 constexpr Add kProgramVerbs[] = {AddRun,        AddCompile,    AddCompress,        AddInspect, AddExplain,
                                  AddProbe,      AddEmulate,    AddDoctor,          AddTune,    AddBench,
                                  AddQuantize,   AddDequantize, AddVerifyAssembler, AddDb,      AddHelp,
-                                 AddCompletion, AddMan,        AddCompileFunction, AddWorker};
+                                 AddCompletion, AddMan,        AddCompileFunction, AddWorker,  AddContactPart};
 
 }  // namespace
 

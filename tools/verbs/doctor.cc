@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "device/assembler.h"
 #include "device/device.h"
@@ -16,9 +17,11 @@
 #include "target/target.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
+#include "tools/first_contact/first_contact.h"
 #include "tools/json_line.h"
 #include "tools/problem_run.h"
 #include "tools/table.h"
+#include "tools/tune_budget.h"
 #include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
@@ -31,9 +34,14 @@ Examples:
   laneshift doctor
   laneshift doctor --json
   laneshift doctor --policy shift_scope=addressed
+  laneshift doctor --first-contact --out b200.md
+  laneshift doctor --first-contact --device emulator --section policies --json
 
+--first-contact runs everything that the first device of a kind should settle, each part in a separate process, and writes
+one report (docs/probes.md).
 Nothing but the emulator and the store has to be ok: a GPU, ptxas, NVRTC and cuBLAS are used where they are found. Exit
-code 1 if something that has to work does not.)";
+code 1 if something that has to work does not, or if a section of --first-contact has failed; an answer that differs from
+what the emulator assumes is no failure.)";
 
 enum class State { kOk, kAbsent, kBroken };  // absent: optional, and not there
 
@@ -236,6 +244,50 @@ Result<int> Doctor(const Settings& settings, const std::vector<std::string>& pol
   return exit_code;
 }
 
+struct ContactOptions {
+  bool wanted = false;
+  std::string device = "auto", target, out = "laneshift-first-contact.md", budget = "10m";
+  std::vector<std::string> sections;
+  int sweep_kernels = 64;
+};
+
+Result<int> FirstContact(const Settings& settings, const ContactOptions& contact,
+                         const std::vector<std::string>& policies, bool json) {
+  if (settings.program.empty())
+    return MakeError(ErrorCode::kNotFound, "the path of this program is unknown; call it by its path");
+  LS_ASSIGN(const TuneBudget budget, ParseBudget(contact.budget));
+  if (budget.seconds <= 0 || contact.budget.find("trial") != std::string::npos) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("--budget ", contact.budget, " of --first-contact is no time; use 60s or 10m"));
+  }
+  FirstContactOptions options{.program = settings.program,
+                              .device_words = {"--device", contact.device},
+                              .sections = contact.sections,
+                              .budget_seconds = static_cast<int>(budget.seconds),
+                              .sweep_kernels = contact.sweep_kernels,
+                              .version = settings.version};
+  if (!contact.target.empty()) options.device_words.insert(options.device_words.end(), {"--target", contact.target});
+  for (const std::string& policy : policies)
+    options.device_words.insert(options.device_words.end(), {"--policy", policy});
+  LS_ASSIGN(const auto report, RunFirstContact(options));
+  LS_TRY(base::WriteFile(contact.out, ContactMarkdown(report)));
+  if (json) {
+    std::printf("%s\n", JsonLine(report).c_str());
+  } else {
+    TextTable table({{"section"}, {"state"}, {"summary", Align::kLeft, Room::kLong}});
+    for (const auto& section : report["sections"]) {
+      const auto state = section["state"].get<std::string>();
+      table.Add({{section["name"].get<std::string>()},
+                 {state, state == "failed" ? Tint::kBad
+                         : state == "ok"   ? Tint::kGood
+                                           : Tint::kFaint},
+                 {section["summary"].get<std::string>()}});
+    }
+    std::printf("%sThe report is %s\n", table.Print(StdoutScreen()).c_str(), contact.out.c_str());
+  }
+  return static_cast<int>(ContactFailed(report) ? kExitFailure : kExitOk);
+}
+
 }  // namespace
 
 Verb AddDoctor(CLI::App& app, const Settings& settings) {
@@ -245,8 +297,40 @@ Verb AddDoctor(CLI::App& app, const Settings& settings) {
   verb->add_flag("--json", *json, "one JSON object on stdout");
   auto policies = std::make_shared<std::vector<std::string>>();
   AddPolicies(*verb, *policies);
+  auto contact = std::make_shared<ContactOptions>();
+  CLI::Option* first = verb->add_flag("--first-contact", contact->wanted,
+                                      "settle what only a device can: policies, words, probes, sweep");
+  verb->add_option("--device", contact->device, "of --first-contact: auto, cuda, cuda:N or emulator")
+      ->type_name("auto|cuda|cuda:N|emulator")
+      ->capture_default_str()
+      ->needs(first);
+  verb->add_option("--target", contact->target, "of --first-contact on an emulator: the chip")
+      ->type_name(target::TargetNames("|"))
+      ->needs(first);
+  verb->add_option("--section", contact->sections,
+                   "repeatable, of --first-contact: environment, policies, words, probes or sweep; default: all")
+      ->type_name("environment|policies|words|probes|sweep")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->needs(first);
+  verb->add_option("--budget", contact->budget, "of --first-contact: no part begins after this time")
+      ->type_name("60s|10m")
+      ->capture_default_str()
+      ->needs(first);
+  verb->add_option("--sweep", contact->sweep_kernels, "of --first-contact: kernels that are drawn, run and checked")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000).description(""))
+      ->capture_default_str()
+      ->needs(first);
+  verb->add_option("--out", contact->out, "of --first-contact: the report, as Markdown with its JSON")
+      ->type_name("FILE")
+      ->capture_default_str()
+      ->needs(first);
   verb->footer(kDoctorExamples);
-  return [json, policies, settings] { return Doctor(settings, *policies, *json); };
+  return [json, policies, contact, settings] {
+    if (contact->wanted) return FirstContact(settings, *contact, *policies, *json);
+    return Doctor(settings, *policies, *json);
+  };
 }
 
 }  // namespace laneshift::tools

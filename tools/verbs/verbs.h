@@ -39,5 +39,6 @@ Verb AddHelp(CLI::App& app, const Settings& settings);
 Verb AddCompletion(CLI::App& app, const Settings& settings);
 Verb AddMan(CLI::App& app, const Settings& settings);
 Verb AddWorker(CLI::App& app, const Settings& settings);
+Verb AddContactPart(CLI::App& app, const Settings& settings);
 
 }  // namespace laneshift::tools

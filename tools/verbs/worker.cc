@@ -3,10 +3,16 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "nvrtc/compile_worker.h"
+#include "store/location.h"
 #include "tools/device_options.h"
+#include "tools/exit_code.h"
+#include "tools/first_contact/contact_part.h"
+#include "tools/json_line.h"
 #include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
@@ -42,6 +48,26 @@ Verb AddWorker(CLI::App& app, const Settings& settings) {
   auto group_sizes = std::make_shared<std::string>();
   AddGroupSizes(*verb, *group_sizes);
   return [device, group_sizes, settings] { return Serve(*device, *group_sizes, settings); };
+}
+
+Verb AddContactPart(CLI::App& app, const Settings& settings) {
+  CLI::App* verb = app.add_subcommand("contact-part", "A part of `doctor --first-contact`, in a separate process");
+  verb->group("");  // not for people
+  auto device = std::make_shared<DeviceOptions>();
+  device->AddTo(*verb, {.plans = false, .functions = false});
+  auto part = std::make_shared<std::string>();
+  verb->add_option("part", *part, "device, policy:NAME, words or sweep:SEED:N")->required();
+  return [device, part, settings]() -> Result<int> {
+    LS_ASSIGN(EngineOptions options, device->ToEngineOptions(settings));
+    options.store_directory = std::string(store::kInMemory);
+    LS_ASSIGN(const Engine engine, Engine::Open(options));
+    const Status ran = RunContactPart(engine, *part, [](const nlohmann::ordered_json& object) {
+      std::printf("%s\n", JsonLine(object).c_str());
+      std::fflush(stdout);  // what follows may end the process
+    });
+    if (!ran) return ran.error();
+    return kExitOk;
+  };
 }
 
 }  // namespace laneshift::tools
