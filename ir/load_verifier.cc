@@ -146,6 +146,20 @@ Status RoleVerifier::CheckPackFilter(const Op& op) const {
   return Needs({Binding::kPlaneB, Binding::kTapsT, Binding::kLastTapT, Binding::kTapStepT});
 }
 
+// A lane has a line of each block of the tile.
+Status RoleVerifier::CheckPackFactors(const Op& op) const {
+  const auto& attrs = op.As<PackFactorsAttrs>();
+  if (program_.tile_m != ScaleBlock::kRows || program_.tile_n != kPackedFactors * role_->warps) {
+    return Broken(8, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", ScaleBlock::kRows,
+                         " rows of ", kPackedFactors, " factors for each of ", role_->warps, " warps"));
+  }
+  if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
+    return Broken(8, Cat(OperandName(attrs.operand), " has no scale factors to pack"));
+  if (attrs.run != kMxRun && attrs.run != kNvRun) return Broken(8, Cat("no factor is for ", attrs.run, " elements"));
+  LS_TRY(Needs({OfOperand(BindingFamily::kBaseScale, attrs.operand), Binding::kWorkspace, Binding::kK}));
+  return Needs({attrs.operand == Operand::kA ? Binding::kM : Binding::kN});
+}
+
 // The lanes of a warp have the blocks of a tile's row, and the factors of four blocks are stored together.
 Status RoleVerifier::CheckBlockRows(const Op& op) const {
   const auto& attrs = op.As<BlockRowsAttrs>();

@@ -163,6 +163,13 @@ struct PackFilterAttrs {
   bool dense = false;   // the taps of the copy follow each other without gaps; else each is a multiple of 16 bytes
   bool operator==(const PackFilterAttrs&) const = default;
 };
+// The scale factors of an operand, from rows of one for each `run` elements of K to blocks of 128 rows x 4 factors.
+struct PackFactorsAttrs {
+  Operand operand = Operand::kA;
+  int run = kMxRun;
+  bool operator==(const PackFactorsAttrs&) const = default;
+};
+inline constexpr int kPackedFactors = 16;  // of a row, that a lane reads at once
 // Between matrices of numbers and of elements in blocks with scale factors (ir/block_quantizer.h).
 struct BlockRowsAttrs {
   DataType numbers = DataType::kF32;  // their type
@@ -383,7 +390,8 @@ struct WarpRowAttrs {
 
 using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs,
                            ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
-                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs,                            BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
+                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackFactorsAttrs,
+                           BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                            TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs,
                            AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs,
                            GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,

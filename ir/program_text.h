@@ -189,6 +189,9 @@ template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
 template <> inline constexpr auto kFields<PackFilterAttrs> = std::tuple{
     Field{"planes", &PackFilterAttrs::planes, Presence::kOptional},
     Field{"dense", &PackFilterAttrs::dense, Presence::kOptional}};
+template <> inline constexpr auto kFields<PackFactorsAttrs> = std::tuple{
+    Field{"operand", &PackFactorsAttrs::operand},
+    Field{"run", &PackFactorsAttrs::run}};
 template <> inline constexpr auto kFields<BlockRowsAttrs> = std::tuple{
     Field{"numbers", &BlockRowsAttrs::numbers},
     Field{"scaling", &BlockRowsAttrs::scaling},

@@ -13,6 +13,7 @@
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
 #include "compiler/plan/block_conversion.h"
+#include "compiler/plan/factor_packing.h"
 #include "compiler/plan/packing.h"
 #include "compiler/plan/reductions.h"
 #include "compiler/probes/placement_probe.h"
@@ -174,6 +175,20 @@ TEST(Totals, AreCleanForTheAssembler) {
         EXPECT_TRUE(assembled.has_value()) << target.name << " " << count << ": " << assembled.error().message;
       }
     }
+  }
+}
+
+// The kernels that reorder scale factors.
+TEST(FactorPack, IsCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  const target::Target& target = *target::FindTarget("sm_100a").value();
+  for (const char* types : {"a=e4m3 scale=mx", "a=e2m1 scale=nv lda=96 ldb=96"}) {
+    const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=66 scale_layout=linear ") + types);
+    const auto program = compiler::BuildFactorPack(compiler::ContractionOf(problem), target);
+    ASSERT_TRUE(program.has_value()) << program.error().message;
+    const Status assembled = Assemble(*assembler, *program, target);
+    EXPECT_TRUE(assembled.has_value()) << types << ": " << assembled.error().message;
   }
 }
 

@@ -43,7 +43,7 @@ struct ProductView {
   double alpha, beta;
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
-  int scale_blocks;     // they lie in blocks of 128 rows x 4 runs, both operands' for each row and run
+  int scale_blocks;     // 1, 2: both operands' are for each row and run, in blocks of 128 rows x 4 runs, or in rows
   int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
   int sparse_wide;      // its elements have 16 or 32 bits
 
@@ -159,9 +159,10 @@ struct ProductView {
 
   // Scale factors of blocks.
   LS_BOTH long long Runs(long long extent) const { return (extent + scale_run - 1) / scale_run; }
-  // Of row or column i, of `rows` of them, in blocks of 512 bytes.
+  // Of row or column i, of `rows` of them; blocks have 512 bytes.
   LS_BOTH long long BlockScale(long long product, long long rows, long long i, long long q) const {
     const long long factor = q / scale_run, blocks = (Runs(k) + 3) / 4;
+    if (scale_blocks == 2) return (product * rows + i) * Runs(k) + factor;
     const long long block = (product * ((rows + 127) / 128) + i / 128) * blocks + factor / 4;
     return block * 512 + i % 32 * 16 + i % 128 / 32 * 4 + factor % 4;
   }
