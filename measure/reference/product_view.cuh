@@ -2,7 +2,7 @@
 // every element.
 //
 // Shared source: the host's compiler includes it, and NVRTC gets it as a part of the device's reference
-// (measure/reference/check_kernel.cuh). So it includes nothing, and uses no fixed-width types. It shares nothing
+// (measure/reference/reference_operands.cuh). So it includes nothing, and uses no fixed-width types. It shares nothing
 // with the compiler whose kernels it checks. Thread-safety: values.
 #ifndef LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
 #define LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
@@ -198,6 +198,12 @@ struct CheckArguments {
   ScalePointers scales;
   void* epilogue[8];
   double* totals[8];
+};
+
+// What the kernel of sums computes: `rows` rows of one product, row-major, n columns each.
+struct SumsPart {
+  long long batch, first_row, rows;
+  double *sums, *magnitudes;
 };
 
 // Its results.
