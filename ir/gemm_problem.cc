@@ -7,10 +7,10 @@
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
 #include "ir/grammar.h"
+#include "ir/metadata_block.h"
 #include "ir/problem_keys.h"
 #include "ir/problem_kinds.h"
 #include "ir/product_keys.h"
-#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
@@ -50,6 +50,7 @@ constexpr Key kKeys[] = {
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
     {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
+    {"scale_layout", &GemmProblem::scale_layout, kOptional, "how the factors of scale=mx and nv lie in memory: 128x4, in blocks of 128 rows x 4 factors (cuBLASLt, CUTLASS), or linear: row-major, which a kernel reorders first"},
     {"d_scale",  &GemmProblem::d_scale,  kOptional, "D in blocks with scale factors that the kernel computes: ue8m0 for 32 columns (mx), or of e2m1 ue4m3 for 16 (nv)"},
     {"sparse",   &GemmProblem::sparse,   kOptional, "a: A is 2:4 sparse (1:2 of tf32) and stored as k/2 elements a row with metadata; see docs/sparsity.md"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
@@ -100,6 +101,12 @@ Status CheckTiles(const GemmProblem& p) {
                             " output tiles; split the problem"));
 }
 
+Status CheckScaleLayout(const GemmProblem& p) {
+  if (p.scale_layout == ScaleLayout::k128x4 || BlockScalingOf(p.scale)) return Ok();
+  return InvalidProblem(
+      Cat("scale_layout=", NameOf(p.scale_layout), " is for scale=mx and nv, not ", NameOf(p.scale), "; leave it out"));
+}
+
 // What the tensor core multiplies by metadata: whole groups of K.
 Status CheckSparsity(const GemmProblem& p) {
   if (p.sparse == Sparsity::kNone) return Ok();
@@ -138,6 +145,7 @@ Status Validate(const GemmProblem& p) {
   for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
   LS_TRY(CheckOperandTypes("a", p.a, "b", p.b, p.scale));
   LS_TRY(CheckPrecision(p.a, p.b, p.sum, p.scale));
+  LS_TRY(CheckScaleLayout(p));
   LS_TRY(CheckSparsity(p));
   LS_TRY(CheckOutputScaling(p.d, p.d_scale));
   LS_TRY(CheckAddendType("c", p.c, p.d));

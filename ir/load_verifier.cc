@@ -3,7 +3,9 @@
 
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/problem_keys.h"
 #include "ir/role_verifier.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
 
@@ -142,6 +144,38 @@ Status RoleVerifier::CheckPackFilter(const Op& op) const {
                 Binding::kTapStepS, Binding::kTapStepR}));
   if (!op.As<PackFilterAttrs>().planes) return Ok();
   return Needs({Binding::kPlaneB, Binding::kTapsT, Binding::kLastTapT, Binding::kTapStepT});
+}
+
+// A lane has a line of each block of the tile.
+Status RoleVerifier::CheckPackFactors(const Op& op) const {
+  const auto& attrs = op.As<PackFactorsAttrs>();
+  if (program_.tile_m != ScaleBlock::kRows || program_.tile_n != kPackedFactors * role_->warps) {
+    return Broken(8, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", ScaleBlock::kRows,
+                         " rows of ", kPackedFactors, " factors for each of ", role_->warps, " warps"));
+  }
+  if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
+    return Broken(8, Cat(OperandName(attrs.operand), " has no scale factors to pack"));
+  if (attrs.run != kMxRun && attrs.run != kNvRun) return Broken(8, Cat("no factor is for ", attrs.run, " elements"));
+  LS_TRY(Needs({OfOperand(BindingFamily::kBaseScale, attrs.operand), Binding::kWorkspace, Binding::kK}));
+  return Needs({attrs.operand == Operand::kA ? Binding::kM : Binding::kN});
+}
+
+// The lanes of a warp have the blocks of a tile's row, and the factors of four blocks are stored together.
+Status RoleVerifier::CheckBlockRows(const Op& op) const {
+  const auto& attrs = op.As<BlockRowsAttrs>();
+  constexpr int kLanes = 32;
+  const std::optional<BlockScaling> blocks = BlockScalingOf(attrs.scaling);
+  if (!blocks || !CheckOutputScaling(attrs.type, attrs.scaling))
+    return Broken(8, Cat(NameOf(attrs.scaling), " is no scaling of ", NameOf(attrs.type)));
+  if (attrs.numbers != DataType::kF32 && attrs.numbers != DataType::kF16 && attrs.numbers != DataType::kBf16)
+    return Broken(8, Cat("numbers of ", DataTypeName(attrs.numbers), " are not quantised"));
+  if (program_.tile_n != kLanes * kBlockRowsPiece || program_.tile_m % role_->warps != 0) {
+    return Broken(8,
+                  Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", kBlockRowsPiece,
+                      " elements for each of ", kLanes, " lanes by as many rows for each of ", role_->warps, " warps"));
+  }
+  if (attrs.scaling == OutputScaling::kNv) LS_TRY(Needs({Binding::kBaseScaleD}));
+  return Needs({Binding::kBaseA, Binding::kBaseD, Binding::kBaseBlockScaleD, Binding::kM, Binding::kN});
 }
 
 }  // namespace laneshift::ir

@@ -163,7 +163,22 @@ struct PackFilterAttrs {
   bool dense = false;   // the taps of the copy follow each other without gaps; else each is a multiple of 16 bytes
   bool operator==(const PackFilterAttrs&) const = default;
 };
-inline constexpr int kPackedLine = 128;  // bytes; each row of a packed copy begins at a multiple
+// The scale factors of an operand, from rows of one for each `run` elements of K to blocks of 128 rows x 4 factors.
+struct PackFactorsAttrs {
+  Operand operand = Operand::kA;
+  int run = kMxRun;
+  bool operator==(const PackFactorsAttrs&) const = default;
+};
+inline constexpr int kPackedFactors = 16;  // of a row, that a lane reads at once
+// Between matrices of numbers and of elements in blocks with scale factors (ir/block_quantizer.h).
+struct BlockRowsAttrs {
+  DataType numbers = DataType::kF32;  // their type
+  OutputScaling scaling = OutputScaling::kMx;
+  DataType type = DataType::kE4m3;  // of the elements
+  bool operator==(const BlockRowsAttrs&) const = default;
+};
+inline constexpr int kBlockRowsPiece = 8;  // elements of a row that a lane has at once; the next lane has the next ones
+inline constexpr int kPackedLine = 128;    // bytes; each row of a packed copy begins at a multiple
 struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
   int a_row = 0;        // the row of the first tile that is row 0 of the MMA
@@ -373,14 +388,15 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<
-    NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs, DrainAttrs,
-    CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs,
-    PackFilterAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs,
-    TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
-    CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
-    ReducePartialRowsAttrs, ScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
-    GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs,
+                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
+                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackFactorsAttrs,
+                           BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
+                           TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs,
+                           AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs,
+                           GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
+                           ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs,
+                           ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -47,6 +47,7 @@ constexpr std::string_view kNumericsDocs[] = {
 static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
 constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx", "nv"};
 constexpr std::string_view kOutputScalingNames[] = {"none", "mx", "nv"};
+constexpr std::string_view kScaleLayoutNames[] = {"128x4", "linear"};
 constexpr std::string_view kSparsityNames[] = {"none", "a"};
 
 template <typename Enum, size_t kCount>
@@ -93,6 +94,7 @@ constexpr Alias kGemmAliases[] = {
     {"transb trans_b transpose_b opb op_b layout_b", "for B contiguous along n use b_major=n"},
     {"layout layouts order trans", "the contiguous index is a_major=k or m, and b_major=k or n"},
     {"bs batch_size batch_count batchcount batches num_batches l", "use batch="},
+    {"sf_layout scale_format swizzle factor_layout", "scale factors lie in blocks, or in rows: scale_layout=linear"},
     {"groups group", "laneshift has no grouped gemm; use batch=, or a conv with groups="},
     {"acc acc_type accumulator accum compute_type computetype compute", "use sum=f32 or sum=fast"},
     {"strides stride", "use lda=, ldb=, ldc=, ldd=; between matrices stride_a= and so on"},
@@ -154,6 +156,7 @@ std::string KnownTypes() {
 std::string SumNames() { return Choice(kSumNames); }
 std::string ScalingNames() { return Choice(kScalingNames); }
 std::string OutputScalingNames() { return Choice(kOutputScalingNames); }
+std::string ScaleLayoutNames() { return Choice(kScaleLayoutNames); }
 std::string SparsityNames() { return Choice(kSparsityNames); }
 std::string NumericsNames() { return Choice(kNumericsNames); }
 
@@ -249,6 +252,13 @@ Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
                              "128 of k, B by 128 x 128), mx (ue8m0 for 32 of k) or nv (e2m1: ue4m3 for 16 of k)");
 }
 std::string_view NameOf(Scaling scale) { return kScalingNames[static_cast<size_t>(scale)]; }
+
+Result<ScaleLayout> ParseScaleLayoutValue(std::string_view key, std::string_view text) {
+  return ParseNamed<ScaleLayout>(kScaleLayoutNames, key, text,
+                                 " is not a layout of scale factors; use 128x4 (blocks of 128 rows x 4 factors) or "
+                                 "linear (row-major)");
+}
+std::string_view NameOf(ScaleLayout layout) { return kScaleLayoutNames[static_cast<size_t>(layout)]; }
 
 Result<OutputScaling> ParseOutputScalingValue(std::string_view key, std::string_view text) {
   return ParseNamed<OutputScaling>(

@@ -122,6 +122,11 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=row", "use none, tensor"},
         ProblemLine{"gemm m=1 n=1 k=1 a=ue8m0", "a=ue8m0 is not a type"},
         ProblemLine{"gemm m=1 n=2 k=1 a=e4m3 scale=mx epilogue=swiglu:halves", "scale=mx do not support"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=tensor scale_layout=linear",
+                    "scale_layout=linear is for scale=mx and nv, not tensor"},
+        ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=mx scale_layout=row",
+                    "scale_layout=row is not a layout of scale factors; use 128x4 (blocks of 128 rows x 4 factors) or "
+                    "linear (row-major)"},
         ProblemLine{"gemm m=1 n=1 k=1 a=s8 scale=mx", "a=s8 with b=s8 is not supported with scale=mx"},
         ProblemLine{"gemm m=1 n=1 k=1 a=s8 scale=tensor", "scale=tensor is for e4m3 and e5m2; for s8 use alpha="},
         ProblemLine{"conv w=9 c=8 k=8 s=3 x=e4m3 w=e4m3 scale=mx", "scale=mx is for gemm"},

@@ -24,9 +24,9 @@ enum class KeyPresence : uint8_t { kRequired, kPrinted, kOptional };
 // One row per key of the one-line form of a `P`, in printed order.
 template <typename P>
 struct ProductKey {
-  using Member =
-      std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
-                   SumPrecision P::*, Scaling P::*, OutputScaling P::*, Sparsity P::*, Numerics P::*, GroupLayout P::*>;
+  using Member = std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
+                              SumPrecision P::*, Scaling P::*, ScaleLayout P::*, OutputScaling P::*, Sparsity P::*,
+                              Numerics P::*, GroupLayout P::*>;
   std::string_view name;
   Member member;
   KeyPresence presence;
@@ -85,6 +85,10 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseScalingValue(key.name, text));
     return Ok();
   }
+  Status operator()(ScaleLayout P::*field) const {
+    LS_ASSIGN(problem.*field, ParseScaleLayoutValue(key.name, text));
+    return Ok();
+  }
   Status operator()(OutputScaling P::*field) const {
     LS_ASSIGN(problem.*field, ParseOutputScalingValue(key.name, text));
     return Ok();
@@ -119,6 +123,7 @@ struct FieldPrinter {
   std::string operator()(SumPrecision P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Numerics P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Scaling P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(ScaleLayout P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(OutputScaling P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Sparsity P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(GroupLayout P::*field) const {
@@ -139,6 +144,7 @@ struct ValuesPrinter {
   std::string operator()(SumPrecision P::*) const { return SumNames(); }
   std::string operator()(Numerics P::*) const { return NumericsNames(); }
   std::string operator()(Scaling P::*) const { return ScalingNames(); }
+  std::string operator()(ScaleLayout P::*) const { return ScaleLayoutNames(); }
   std::string operator()(OutputScaling P::*) const { return OutputScalingNames(); }
   std::string operator()(Sparsity P::*) const { return SparsityNames(); }
   std::string operator()(GroupLayout P::*) const { return "contiguous or masked"; }

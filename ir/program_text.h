@@ -189,6 +189,13 @@ template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
 template <> inline constexpr auto kFields<PackFilterAttrs> = std::tuple{
     Field{"planes", &PackFilterAttrs::planes, Presence::kOptional},
     Field{"dense", &PackFilterAttrs::dense, Presence::kOptional}};
+template <> inline constexpr auto kFields<PackFactorsAttrs> = std::tuple{
+    Field{"operand", &PackFactorsAttrs::operand},
+    Field{"run", &PackFactorsAttrs::run}};
+template <> inline constexpr auto kFields<BlockRowsAttrs> = std::tuple{
+    Field{"numbers", &BlockRowsAttrs::numbers},
+    Field{"scaling", &BlockRowsAttrs::scaling},
+    Field{"type", &BlockRowsAttrs::type}};
 template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},

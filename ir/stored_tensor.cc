@@ -127,6 +127,13 @@ StoredTensor StoredAlike(OperandRole role) {
   return Vector(DataType::kS32, 0);
 }
 
+// Of an operand with so many rows.
+StoredTensor FactorsOf(const GemmProblem& p, const BlockScaling& scaling, int64_t rows) {
+  if (p.scale_layout == ScaleLayout::k128x4) return ScaleBlocks(scaling, p.batch, rows, p.k);
+  const int64_t factors = ScaleBlock::Count(p.k, scaling.run);
+  return StoredTensor::Matrices(scaling.type, p.batch, rows, factors, factors, rows * factors);
+}
+
 }  // namespace
 
 StoredTensor Stored(const GemmProblem& p, OperandRole role) {
@@ -144,11 +151,11 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kBias:
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
-      if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.batch, p.m, p.k);
+      if (const auto blocks = BlockScalingOf(p.scale)) return FactorsOf(p, *blocks, p.m);
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.k), p.m, p.m, ScaleRuns(p.k) * p.m);
     case OperandRole::kScaleB:
-      if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.batch, p.n, p.k);
+      if (const auto blocks = BlockScalingOf(p.scale)) return FactorsOf(p, *blocks, p.n);
       if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
       return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
                                     ScaleRuns(p.n) * ScaleRuns(p.k));

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/text.h"
+#include "compiler/plan/factor_packing.h"
 #include "device/memory_range.h"
 #include "ir/element_type.h"
 #include "ir/stored_tensor.h"
@@ -141,7 +142,8 @@ PointerRules::PointerRules(const Problem& problem) {
     const ir::StoredTensor tensor = ir::Stored(problem, role);
     const int64_t promised = ir::AlignmentOf(problem, role);
     // Of scale factors or metadata, which tensor maps address.
-    const bool blocks = ir::ScaleBlock::Holds(tensor.type) || role == OperandRole::kMetadataA;
+    const bool in_rows = compiler::PacksFactors(problem) && role != OperandRole::kBlockScaleD;
+    const bool blocks = (ir::ScaleBlock::Holds(tensor.type) && !in_rows) || role == OperandRole::kMetadataA;
     rules_.push_back({.name = std::string(ir::NameOf(problem, role)),
                       .index = static_cast<size_t>(role),
                       .align = promised != 0 ? promised

@@ -466,4 +466,28 @@ laneshift_status laneshift_dequantize(const laneshift_quantized* tensor, const v
   });
 }
 
+laneshift_status laneshift_enqueue_quantize(laneshift_engine* engine, struct CUstream_st* stream,
+                                            const laneshift_quantized* tensor, const char* from_type, const void* from,
+                                            const float* scale, void* elements, void* factors, char* error,
+                                            size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    LS_ASSIGN(const Described described, DescribedBy(tensor));
+    LS_ASSIGN(const laneshift::DataType type, laneshift::ir::ParseTypeValue("from_type", TextOf(from_type)));
+    return engine->engine.Quantize(stream, described.tensor, type, from, scale, elements, factors);
+  });
+}
+
+laneshift_status laneshift_enqueue_dequantize(laneshift_engine* engine, struct CUstream_st* stream,
+                                              const laneshift_quantized* tensor, const void* elements,
+                                              const void* factors, const float* scale, const char* to_type, void* to,
+                                              char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Status {
+    if (engine == nullptr) return Missing("engine");
+    LS_ASSIGN(const Described described, DescribedBy(tensor));
+    LS_ASSIGN(const laneshift::DataType type, laneshift::ir::ParseTypeValue("to_type", TextOf(to_type)));
+    return engine->engine.Dequantize(stream, described.tensor, elements, factors, scale, type, to);
+  });
+}
+
 }  // extern "C"

@@ -138,6 +138,43 @@ TEST_F(CApiTest, Quantises) {
             LANESHIFT_INVALID_ARGUMENT);
 }
 
+TEST_F(CApiTest, QuantisesOnTheDevice) {
+  const laneshift_quantized tensor = {sizeof(laneshift_quantized), 1, 2, 32, "e4m3", "mx", 1};
+  float numbers[64] = {}, back[64] = {};
+  numbers[0] = 448;
+  numbers[40] = -7;
+  unsigned char codes[64], scales[512], own_codes[64], own_scales[512];
+  ASSERT_EQ(laneshift_quantize(&tensor, "f32", numbers, codes, scales, error, sizeof error), LANESHIFT_OK) << error;
+  laneshift_memory* memory = nullptr;
+  ASSERT_EQ(laneshift_memory_allocate(engine, 1280, &memory, error, sizeof error), LANESHIFT_OK) << error;
+  char* const from = static_cast<char*>(laneshift_memory_address(memory));
+  char *const elements = from + 256, *const factors = from + 512, *const to = from + 1024;
+  EXPECT_EQ(laneshift_memory_write(memory, 0, numbers, sizeof numbers, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(laneshift_enqueue_quantize(engine, nullptr, &tensor, "f32", from, nullptr, elements, factors, error,
+                                       sizeof error),
+            LANESHIFT_OK)
+      << error;
+  EXPECT_EQ(laneshift_enqueue_dequantize(engine, nullptr, &tensor, elements, factors, nullptr, "f32", to, error,
+                                         sizeof error),
+            LANESHIFT_OK)
+      << error;
+  EXPECT_EQ(laneshift_memory_read(memory, 256, own_codes, 64, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(laneshift_memory_read(memory, 512, own_scales, 512, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(laneshift_memory_read(memory, 1024, back, sizeof back, error, sizeof error), LANESHIFT_OK) << error;
+  EXPECT_EQ(std::memcmp(codes, own_codes, sizeof codes), 0);
+  EXPECT_EQ(std::memcmp(scales, own_scales, sizeof scales), 0);
+  EXPECT_EQ(std::memcmp(numbers, back, sizeof back), 0);
+  EXPECT_EQ(laneshift_enqueue_quantize(nullptr, nullptr, &tensor, "f32", from, nullptr, elements, factors, error,
+                                       sizeof error),
+            LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("engine is null")) << error;
+  EXPECT_EQ(
+      laneshift_enqueue_dequantize(engine, nullptr, &tensor, elements, factors, nullptr, "s8", to, error, sizeof error),
+      LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("numbers of s8 are not quantised")) << error;
+  laneshift_memory_free(memory);
+}
+
 TEST_F(CApiTest, PathsMayBeAnyBytes) {
   laneshift_engine* other = nullptr;
   EXPECT_EQ(laneshift_engine_open("emulator", "sm_90a", "/nonexistent\xff/store", &other, error, sizeof error),

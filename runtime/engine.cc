@@ -156,29 +156,8 @@ Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& 
   return PlanMaker(core, problem, chosen).Make();
 }
 
-Status Launch(const runtime::EngineCore& core, const runtime::PreparedLaunch& launch, const GemmArguments& roles,
-              void* workspace, CUstream_st* stream) {
-  const device::Device& device = core.opened.device;
-  runtime::LaunchArguments values;
-  LS_TRY(values.Bind(device.api(), launch.params, roles, workspace));
-  return device::Launch(launch.kernel->kernel,
-                        {.grid = {launch.shape.grid, 1, 1},
-                         .block = {launch.shape.threads, 1, 1},
-                         .cluster = {launch.shape.cluster, 1, 1},
-                         .dynamic_smem_bytes = launch.shape.smem_bytes,
-                         .overlap = core.overlap},
-                        device::Stream::Borrow(device.context(), stream), values.pointers());
-}
-
-// Whether a capture is detected: of `stream`, or, through the default stream (null), of streams that wait for it. If
-// the device cannot answer, the next call will report why.
-bool IsCaptured(const device::Device& device, CUstream_st* stream) {
-  const auto capturing = device::Stream::Borrow(device.context(), stream).IsCapturing();
-  return capturing && *capturing;
-}
-
 Status RefuseWhileCaptured(const device::Device& device, CUstream_st* stream, const Problem& problem) {
-  if (!IsCaptured(device, stream)) return Ok();
+  if (!runtime::IsCaptured(device, stream)) return Ok();
   return MakeError(ErrorCode::kInvalidArgument,
                    Cat("a stream is being captured and no plan of ", PrintProblem(problem),
                        " is ready; call Prepare() (or MakePlan) before the capture begins"));
@@ -223,7 +202,7 @@ void TuneInBackground(runtime::EngineCore& core, const Problem& problem, runtime
     return;
   }
   // Loading a kernel would break a capture.
-  while (!stop() && IsCaptured(core.opened.device, nullptr)) std::this_thread::sleep_for(kCapturePause);
+  while (!stop() && runtime::IsCaptured(core.opened.device, nullptr)) std::this_thread::sleep_for(kCapturePause);
   if (stop()) return;
   auto next = PreparePlan(core, problem, *chosen);
   if (!next) {
@@ -309,6 +288,25 @@ Problem WithAlignmentsOf(ConvProblem problem, const GemmArguments& given) {
 
 }  // namespace
 
+Status runtime::Launch(const EngineCore& core, const PreparedLaunch& launch, const GemmArguments& roles,
+                       void* workspace, CUstream_st* stream) {
+  const device::Device& device = core.opened.device;
+  LaunchArguments values;
+  LS_TRY(values.Bind(device.api(), launch.params, roles, workspace));
+  return device::Launch(launch.kernel->kernel,
+                        {.grid = {launch.shape.grid, 1, 1},
+                         .block = {launch.shape.threads, 1, 1},
+                         .cluster = {launch.shape.cluster, 1, 1},
+                         .dynamic_smem_bytes = launch.shape.smem_bytes,
+                         .overlap = core.overlap},
+                        device::Stream::Borrow(device.context(), stream), values.pointers());
+}
+
+bool runtime::IsCaptured(const device::Device& device, CUstream_st* stream) {
+  const auto capturing = device::Stream::Borrow(device.context(), stream).IsCapturing();
+  return capturing && *capturing;
+}
+
 runtime::EngineCore::EngineCore(const EngineOptions& options, OpenedDevice device)
     : EngineCore(std::move(device), WithStore(options)) {}
 
@@ -325,6 +323,7 @@ runtime::EngineCore::EngineCore(OpenedDevice device, const EngineOptions& option
                  .program = runtime::ProgramOf(options),
                  .limits = options.function_limits}),
       kernels(opened.device, *opened.target, store, functions, AssemblerOf(options, opened.emulator != nullptr)),
+      conversions(*opened.target, kernels),
       parts{*opened.api,   opened.device, *opened.target, store,
             device_target, functions,     opened.Key(),   opened.emulator != nullptr},
       on_miss(options.on_miss),
@@ -446,7 +445,7 @@ Status Plan::Execute(CUstream_st* stream, const Arguments& arguments, void* work
     LS_TRY(plan.pointers.CheckMemory(device, roles));
     if (plan.workspace_bytes > 0) LS_TRY(runtime::CheckMemory(device, "workspace", workspace, plan.workspace_bytes));
     for (const runtime::PreparedLaunch& launch : plan.launches)
-      LS_TRY(Launch(*impl_->core, launch, roles, workspace, stream));
+      LS_TRY(runtime::Launch(*impl_->core, launch, roles, workspace, stream));
     return Ok();
   });
 }

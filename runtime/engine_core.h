@@ -11,6 +11,7 @@
 #include "laneshift/engine.h"
 #include "nvrtc/function_library.h"
 #include "runtime/background_tuner.h"
+#include "runtime/block_kernels.h"
 #include "runtime/engine_parts.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/open_device.h"
@@ -28,6 +29,7 @@ struct EngineCore {
   DeviceTarget device_target;
   nvrtc::FunctionLibrary functions;
   KernelCache kernels;
+  BlockKernels conversions;
   Engine::Parts parts;
   const MissPolicy on_miss;
   const device::GridOverlap overlap;
@@ -36,6 +38,13 @@ struct EngineCore {
   std::mutex tuning;           // one problem at a time; held by callers that wait for it
   BackgroundTuner background;  // last: its thread uses all of the above
 };
+
+// Enqueues one kernel. REQUIRES: the device's context is active.
+Status Launch(const EngineCore& core, const PreparedLaunch& launch, const GemmArguments& roles, void* workspace,
+              CUstream_st* stream);
+// Whether a capture is detected: of `stream`, or, through the default stream (null), of streams that wait for it. If
+// the device cannot answer, the next call will report why.
+bool IsCaptured(const device::Device& device, CUstream_st* stream);
 
 struct FoundPlan {
   std::shared_ptr<EngineCore> core;  // first: destroyed after the kernel

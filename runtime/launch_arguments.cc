@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/contraction/bindings.h"
+#include "compiler/plan/factor_packing.h"
 #include "compiler/plan/reductions.h"
 #include "device/tensor_map.h"
 #include "ir/element_type.h"
@@ -125,10 +126,11 @@ Status CheckWorkspace(const Problem& problem, const void* workspace, size_t byte
   constexpr uintptr_t kAlign = 16;
   if (bytes == 0 || (workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % kAlign == 0)) return Ok();
   const std::string_view why = workspace == nullptr ? "" : " aligned to 16 bytes";
-  const std::string_view otherwise = compiler::OrdersReductions(problem)
-                                         ? "; pass one: deterministic reductions need it"
-                                         : "; pass one, or make the plan with split_k=1 and no operand packed "
-                                           "(a_load and b_load)";
+  const std::string_view otherwise =
+      compiler::OrdersReductions(problem) ? "; pass one: deterministic reductions need it"
+      : compiler::PacksFactors(problem)   ? "; pass one: scale factors in rows are reordered there"
+                                          : "; pass one, or make the plan with split_k=1 and no operand packed "
+                                            "(a_load and b_load)";
   return MakeError(ErrorCode::kInvalidArgument, Cat("the plan needs a workspace of ", bytes, " bytes", why,
                                                     ", which are zero before its first use", otherwise));
 }

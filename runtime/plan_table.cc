@@ -28,7 +28,8 @@ void AddTo(Mixer& mixer, const GemmProblem& p) {
   mixer.Add({p.m, p.n, p.k, p.batch, p.lda ^ p.ldb << 20 ^ p.ldd << 40,
              static_cast<int64_t>(p.a) | static_cast<int64_t>(p.d) << 8 | static_cast<int64_t>(p.a_major) << 16 |
                  static_cast<int64_t>(p.b_major) << 24 | static_cast<int64_t>(p.bias) << 32 |
-                 static_cast<int64_t>(p.numerics) << 40 | static_cast<int64_t>(p.sparse) << 48});
+                 static_cast<int64_t>(p.numerics) << 40 | static_cast<int64_t>(p.sparse) << 48 |
+                 static_cast<int64_t>(p.scale_layout) << 56});
 }
 
 void AddTo(Mixer& mixer, const GroupedGemmProblem& p) {

@@ -12,6 +12,7 @@
 #include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/stored_tensor.h"
+#include "runtime/quantized_tensor.h"
 
 namespace laneshift {
 namespace {
@@ -19,11 +20,6 @@ namespace {
 using base::Cat;
 
 Error Invalid(std::string message) { return MakeError(ErrorCode::kInvalidArgument, std::move(message)); }
-
-Status CheckNumbers(DataType type) {
-  if (type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBf16) return Ok();
-  return Invalid(Cat("numbers of ", DataTypeName(type), " are not quantised; use f32, f16 or bf16"));
-}
 
 Status CheckScale(const QuantizedTensor& tensor, float scale) {
   const bool own = tensor.scaling == OutputScaling::kNv;
@@ -105,10 +101,15 @@ Result<QuantizedBytes> BytesOf(const QuantizedTensor& tensor) {
                         .factors = factors.Bytes()};
 }
 
+Result<QuantizedBytes> runtime::CheckedBytesOf(const QuantizedTensor& tensor, DataType numbers) {
+  LS_ASSIGN(const QuantizedBytes bytes, BytesOf(tensor));
+  if (numbers == DataType::kF32 || numbers == DataType::kF16 || numbers == DataType::kBf16) return bytes;
+  return Invalid(Cat("numbers of ", DataTypeName(numbers), " are not quantised; use f32, f16 or bf16"));
+}
+
 Status Quantize(const QuantizedTensor& tensor, DataType from_type, const void* from, float scale, void* elements,
                 void* factors) {
-  LS_ASSIGN(const QuantizedBytes bytes, BytesOf(tensor));
-  LS_TRY(CheckNumbers(from_type));
+  LS_ASSIGN(const QuantizedBytes bytes, runtime::CheckedBytesOf(tensor, from_type));
   LS_TRY(CheckScale(tensor, scale));
   LS_TRY(CheckPointers({from, elements, factors}));
   const ir::BlockQuantizer quantizer(tensor.scaling, tensor.type);
@@ -128,8 +129,7 @@ Status Quantize(const QuantizedTensor& tensor, DataType from_type, const void* f
 
 Status Dequantize(const QuantizedTensor& tensor, const void* elements, const void* factors, float scale,
                   DataType to_type, void* to) {
-  LS_TRY(BytesOf(tensor));
-  LS_TRY(CheckNumbers(to_type));
+  LS_TRY(runtime::CheckedBytesOf(tensor, to_type));
   LS_TRY(CheckScale(tensor, scale));
   LS_TRY(CheckPointers({elements, factors, to}));
   const ir::BlockQuantizer quantizer(tensor.scaling, tensor.type);

@@ -12,6 +12,8 @@
 
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
+#include "compiler/plan/block_conversion.h"
+#include "compiler/plan/factor_packing.h"
 #include "compiler/plan/packing.h"
 #include "compiler/plan/reductions.h"
 #include "compiler/probes/placement_probe.h"
@@ -172,6 +174,47 @@ TEST(Totals, AreCleanForTheAssembler) {
         const Status assembled = Assemble(*assembler, *program, target);
         EXPECT_TRUE(assembled.has_value()) << target.name << " " << count << ": " << assembled.error().message;
       }
+    }
+  }
+}
+
+// The kernels that reorder scale factors.
+TEST(FactorPack, IsCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  const target::Target& target = *target::FindTarget("sm_100a").value();
+  for (const char* types : {"a=e4m3 scale=mx", "a=e2m1 scale=nv lda=96 ldb=96"}) {
+    const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=66 scale_layout=linear ") + types);
+    const auto program = compiler::BuildFactorPack(compiler::ContractionOf(problem), target);
+    ASSERT_TRUE(program.has_value()) << program.error().message;
+    const Status assembled = Assemble(*assembler, *program, target);
+    EXPECT_TRUE(assembled.has_value()) << types << ": " << assembled.error().message;
+  }
+}
+
+// The kernels that quantise tensors and back.
+TEST(BlockConversion, IsCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  using compiler::ConversionDirection;
+  constexpr auto kMx = OutputScaling::kMx, kNv = OutputScaling::kNv;
+  constexpr compiler::BlockConversion kConversions[] = {
+      {ConversionDirection::kQuantize, DataType::kF32, DataType::kE4m3, kMx},
+      {ConversionDirection::kQuantize, DataType::kBf16, DataType::kE5m2, kMx},
+      {ConversionDirection::kQuantize, DataType::kF16, DataType::kE2m1, kMx},
+      {ConversionDirection::kQuantize, DataType::kF32, DataType::kE2m1, kNv},
+      {ConversionDirection::kDequantize, DataType::kF16, DataType::kE4m3, kMx},
+      {ConversionDirection::kDequantize, DataType::kF32, DataType::kE5m2, kMx},
+      {ConversionDirection::kDequantize, DataType::kF32, DataType::kE2m1, kMx},
+      {ConversionDirection::kDequantize, DataType::kBf16, DataType::kE2m1, kNv}};
+  for (const char* name : {"sm_100a", "sm_90a"}) {
+    const target::Target& target = *target::FindTarget(name).value();
+    for (const compiler::BlockConversion& conversion : kConversions) {
+      const auto program = compiler::BuildConversion(conversion, target);
+      ASSERT_TRUE(program.has_value()) << program.error().message;
+      const Status assembled = Assemble(*assembler, *program, target);
+      EXPECT_TRUE(assembled.has_value()) << target.name << " " << DataTypeName(conversion.type) << ": "
+                                         << assembled.error().message;
     }
   }
 }

@@ -30,7 +30,7 @@ constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},          {"eight_bit.txt", 65
                              {"resident.txt", 35, 35},      {"packs.txt", 30, 30},
                              {"panels.txt", 20, 35},        {"pixels.txt", 9, 9},
                              {"registers.txt", 6, 16},      {"ordered.txt", 39, 43},
-                             {"operand_types.txt", 60, 60}, {"block_scaled.txt", 49, 0},
+                             {"operand_types.txt", 60, 60}, {"block_scaled.txt", 56, 0},
                              {"narrow_types.txt", 92, 0},   {"quantized_outputs.txt", 55, 38},
                              {"sparse.txt", 38, 0},         {"grouped.txt", 40, 40},
                              {"conv_dgrad.txt", 53, 48},    {"conv_wgrad.txt", 27, 25}};

@@ -159,10 +159,12 @@ void DeviceOptions::AddFunctions(CLI::App& app) {
 }
 
 void DeviceOptions::AddTo(CLI::App& app, const DeviceUse& use) {
+  if (use.host) device = "host";
   if (use.emulator) {
     app.add_option("--device", device,
-                   "auto, cuda, cuda:N or emulator; auto: a GPU with a supported target, otherwise the emulator")
-        ->type_name("auto|cuda|cuda:N|emulator")
+                   Cat(use.host ? "host (no device), " : "",
+                       "auto, cuda, cuda:N or emulator; auto: a GPU with a supported target, otherwise the emulator"))
+        ->type_name(Cat(use.host ? "host|" : "", "auto|cuda|cuda:N|emulator"))
         ->capture_default_str();
     AddEmulator(app);
   } else {

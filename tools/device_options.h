@@ -21,6 +21,7 @@ struct DeviceUse {
   bool emulator = true;   // it may be an emulated one
   bool plans = true;      // plans are made, of stored choices
   bool functions = true;  // problems may call users' functions
+  bool host = false;      // without a device the host does the same; the default
 };
 
 // As written on the command line.

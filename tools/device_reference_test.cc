@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
+#include <ostream>
+
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
+#include "measure/reference/device_sums.h"
 #include "measure/reference/host_reference.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_parts.h"
@@ -104,6 +109,55 @@ INSTANTIATE_TEST_SUITE_P(
                     "epilogue=scale_k+geglu+bias_k+residual+sum_k+amax_k",
                     "conv n=2 h=5 w=6 c=8 k=24 r=3 s=3 pad=1 groups=2 bias=k "
                     "epilogue=scale_k+amax_k+geglu:halves+bias_k+residual"));
+
+// Problems that only the host's epilogue knows, with sums of the device.
+struct Summed {
+  const char *target, *problem;
+};
+void PrintTo(const Summed& summed, std::ostream* out) { *out << summed.target << " " << summed.problem; }
+class SummedOnDevice : public testing::TestWithParam<Summed> {};
+
+TEST_P(SummedOnDevice, AgreesWithTheHost) {
+  const auto nvrtc = Nvrtc::Open(tools::Settings::FromEnvironment().library_directories);
+  if (!nvrtc) GTEST_SKIP() << nvrtc.error().message;
+  const auto engine = Engine::Open({.device = "emulator", .target = GetParam().target, .store_directory = ":memory:"});
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  Case c(*engine, GetParam().problem);
+  ASSERT_TRUE(NeedsHost(c.problem));
+  const auto plan = engine->MakePlan(c.problem);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  ASSERT_TRUE(plan->Execute(c.stream.handle(), c.device.arguments()).has_value());
+  HostTensor d = HostTensor::Poisoned(Stored(c.problem, OperandRole::kD));
+  ASSERT_TRUE(c.device.Download(c.stream, d, c.host).has_value());
+  const auto sums = DeviceSums::Compile(*nvrtc, engine->parts().device, c.problem, CodeForm::kPtx);
+  ASSERT_TRUE(sums.has_value()) << sums.error().message;
+  const auto compare = [&] {
+    return CompareSums(c.problem, c.host, d, {},
+                       [&](const Strip& strip) { return sums->Compute(c.stream, c.device.arguments(), strip); });
+  };
+  const Comparison on_host = CompareAll(c.problem, c.host, d);
+  const auto on_device = compare();
+  ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
+  EXPECT_EQ(on_device->reference, "nvrtc sums, cpu");
+  EXPECT_EQ(on_device->compared, on_host.compared);
+  EXPECT_NEAR(on_device->reference_squares, on_host.reference_squares, 1e-12 * on_host.reference_squares);
+  EXPECT_EQ(FailureOf(*on_device, c.problem, engine->parts().target), std::nullopt);
+  if (c.host.block_scale_d.bytes.empty()) return;
+  c.host.block_scale_d.bytes[0] ^= std::byte{0x10};
+  const auto wrong = compare();
+  ASSERT_TRUE(wrong.has_value()) << wrong.error().message;
+  EXPECT_EQ(wrong->factors_outside, 1);
+  EXPECT_EQ(wrong->first_factor, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SummedOnDevice,
+    testing::Values(Summed{"sm_90a", "gemm m=70 n=96 k=40 d=e4m3 d_scale=mx"},
+                    Summed{"sm_90a", "gemm m=66 n=192 k=40 batch=2 d=e5m2 d_scale=mx epilogue=swiglu:halves+amax_n"},
+                    Summed{"sm_90a", "gemm m=21 n=40 k=48 epilogue=scale_m:f32+rint"},
+                    Summed{"sm_90a", "grouped_gemm groups=3 m=40 n=48 k=40 bias=n"},
+                    Summed{"sm_100a", "gemm m=70 n=96 k=96 a=e2m1 scale=nv d=e2m1 d_scale=nv"},
+                    Summed{"sm_100a", "gemm m=70 n=96 k=128 a=e3m2 scale=mx d=e2m1 d_scale=mx epilogue=relu"}));
 
 class ConvDeviceReference : public testing::TestWithParam<const char*> {};
 

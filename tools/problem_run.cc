@@ -14,6 +14,7 @@
 #include "measure/operand_memory.h"
 #include "measure/reference/comparison.h"
 #include "measure/reference/device_reference.h"
+#include "measure/reference/device_sums.h"
 #include "measure/reference/function_evaluator.h"
 #include "measure/reference/group_offsets.h"
 #include "runtime/engine_parts.h"
@@ -171,13 +172,23 @@ class ProblemRun {
   }
 
   void* Workspace() const { return reinterpret_cast<void*>(workspace_->pointer()); }
-  bool ChecksOnHost() const { return settings_.check && (parts_.emulated || !nvrtc_); }
-  Status CheckOnHost(const HostOperands& operands, const HostTensor& d) {
+  bool IsTooBigForTheHost() const { return ProblemFlops(problem_) / 2 > kMaxHostProducts; }
+  // Values of users' functions would take too much memory.
+  bool TakesSumsOfTheDevice() const { return IsTooBigForTheHost() && !ir::CallsFunctions(problem_); }
+  bool ChecksOnHost() const { return settings_.check && (parts_.emulated || !nvrtc_ || measure::NeedsHost(problem_)); }
+  Status CheckOnHost(const HostOperands& operands, const DeviceOperands& uploaded, const HostTensor& d) {
     LS_ASSIGN(const auto functions, measure::FunctionEvaluator::Make(engine_, problem_, operands.epilogue));
     const auto evaluate = [&](size_t index, const std::vector<float>& inputs, int64_t count) {
       return functions.Evaluate(index, inputs, count);
     };
-    if (ProblemFlops(problem_) / 2 <= kMaxHostProducts) {
+    if (nvrtc_) {
+      LS_ASSIGN(const auto sums, measure::DeviceSums::Compile(*nvrtc_, parts_.device, problem_));
+      LS_ASSIGN(outcome_.comparison, CompareSums(problem_, operands, d, evaluate, [&](const measure::Strip& strip) {
+                  return sums.Compute(stream_, uploaded.arguments(), strip);
+                }));
+      return Ok();
+    }
+    if (!IsTooBigForTheHost()) {
       LS_ASSIGN(outcome_.comparison, CompareAll(problem_, operands, d, evaluate));
       return Ok();
     }
@@ -188,8 +199,9 @@ class ProblemRun {
   }
 
   bool NeedsDownload() {
-    // The results of rint and users' functions are compared on the host, and those of groups.
-    if (settings_.check && !parts_.emulated && !measure::NeedsHost(problem_)) {
+    // The results of rint and users' functions are compared on the host, and those of groups and blocks: if there are
+    // many, with sums of the device.
+    if (settings_.check && !parts_.emulated && (!measure::NeedsHost(problem_) || TakesSumsOfTheDevice())) {
       auto nvrtc = Nvrtc::Open(settings_.library_directories);
       if (nvrtc) {
         nvrtc_ = std::move(*nvrtc);
@@ -235,7 +247,7 @@ class ProblemRun {
     if (!ChecksOnHost()) {
       LS_ASSIGN(outcome_.comparison, CompareOnDevice(*nvrtc_, parts_.device, stream_, problem_, uploaded.arguments()));
     } else {
-      LS_TRY(CheckOnHost(operands, d));
+      LS_TRY(CheckOnHost(operands, uploaded, d));
     }
     if (d.bytes.empty()) return Ok();
     if (auto overwritten = FindOverwrittenPadding(d)) outcome_.failures.push_back(std::move(*overwritten));

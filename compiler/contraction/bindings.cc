@@ -243,6 +243,13 @@ void PlaceInWorkspace(std::vector<BoundParam>& params, Binding base, size_t begi
   }
 }
 
+void PlaceInWorkspace(std::vector<BoundParam>& params, Operand operand, ir::OperandComponent component, size_t begin) {
+  for (BoundParam& bound : params) {
+    const bool mapped = ir::KindOf(bound.param.binding) == ir::ParamKind::kTensorMap;
+    if (mapped && bound.tensor.operand == operand && bound.tensor.component == component) bound.in_workspace = begin;
+  }
+}
+
 // Matrices of lines of blocks, many of which are a row of the tensor map.
 MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::OperandComponent component,
                          const ir::Param& param) {

@@ -61,6 +61,10 @@ std::vector<BoundParam> BindParams(const Problem& problem, const Schedule& sched
 // The pointer, or the tensor that the tensor map of the operand with this base reads, is in the workspace at `begin`.
 void PlaceInWorkspace(std::vector<BoundParam>& params, ir::Binding base, size_t begin);
 
+// The tensor that the tensor map of this component of the operand reads is in the workspace at `begin`.
+void PlaceInWorkspace(std::vector<BoundParam>& params, ir::Operand operand, ir::OperandComponent component,
+                      size_t begin);
+
 // REQUIRES: `param` is a tensor map.
 MappedTensor TensorOf(const Contraction& contraction, const Schedule& schedule, const ir::Param& param);
 

@@ -75,6 +75,18 @@ void RoleEmitter::PackFilter(const Op& op) {
   EmitPackFilter(cx_, op.As<ir::PackFilterAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2));
 }
 
+void RoleEmitter::PackFactors(const Op& op) {
+  EmitPackFactors(cx_, op.As<ir::PackFactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
+}
+
+void RoleEmitter::QuantizeRows(const Op& op) {
+  EmitQuantizeRows(cx_, op.As<ir::BlockRowsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2));
+}
+
+void RoleEmitter::DequantizeRows(const Op& op) {
+  EmitDequantizeRows(cx_, op.As<ir::BlockRowsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2));
+}
+
 void RoleEmitter::ReducePartialRows(const Op& op) {
   EmitReducePartialRows(cx_, op.As<ir::ReducePartialRowsAttrs>(), Index(op, 0), Index(op, 1));
 }

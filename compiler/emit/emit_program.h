@@ -152,6 +152,15 @@ void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row,
 void EmitPackFilter(const RoleContext& cx, const ir::PackFilterAttrs& attrs, Value* filter, Value* channel,
                     Value* matrix);
 
+// emit_pack_factors.cc: a tile of scale factors, from rows to blocks, the same way.
+void EmitPackFactors(const RoleContext& cx, const ir::PackFactorsAttrs& attrs, Value* row, Value* factor, Value* batch,
+                     Value* block);
+
+// emit_block_rows.cc: a tile of numbers to elements and scale factors, and back, by the threads of the role.
+void EmitQuantizeRows(const RoleContext& cx, const ir::BlockRowsAttrs& attrs, Value* row, Value* column, Value* batch);
+void EmitDequantizeRows(const RoleContext& cx, const ir::BlockRowsAttrs& attrs, Value* row, Value* column,
+                        Value* batch);
+
 // emit_reductions.cc: reduces partial rows, by the warps of the role, from a column of the CTA's tile on.
 void EmitReducePartialRows(const RoleContext& cx, const ir::ReducePartialRowsAttrs& attrs, Value* column, Value* group);
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "compiler/emit/block_formulas.h"
 #include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
-#include "ir/block_quantizer.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -16,12 +16,8 @@ namespace {
 using ir::Binding;
 using ir::ScaleBlock;
 
-constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000, kNan = 0x7fffffff;
-constexpr int kFractionBits = 23, kBias = 127;
-constexpr uint32_t kNanFactor = 0xff;
 constexpr uint32_t kHalf = ScaleBlock::kRows / 2;
 
-// Largest magnitudes travel as the bits of f32: those of larger numbers are larger, and NaN is above all.
 class FragmentQuantizer {
  public:
   FragmentQuantizer(const RoleContext& cx, const Fragment& fragment, const ir::QuantizeAttrs& attrs, Value* row,
@@ -34,15 +30,16 @@ class FragmentQuantizer {
         index_(cx, fragment.layout, cx.e.Anew(row), cx.e.Anew(column)),
         first_block_(b_.CreateUDiv(column, cx.e.C32(quantizer_.run()))),
         batch_(batch),
-        scale_d_(scale_d) {
+        formulas_(cx.e, quantizer_, scale_d),
+        factors_(cx.e, cx.Param(Binding::kBaseBlockScaleD), cx.Param(Binding::kM), ColumnsOfD(cx), quantizer_.run()) {
     FindBlocks();
   }
 
   Fragment Quantize() {
     for (auto& [key, block] : blocks_) {
       ReduceBlock(block);
-      block.factor = FactorOf(block.amax);
-      block.multiplier = MultiplierOf(block.factor);
+      block.factor = formulas_.FactorOf(block.amax);
+      block.multiplier = formulas_.MultiplierOf(block.factor);
     }
     StoreFactors();
     Fragment quantized{fragment_.layout, {}};
@@ -68,10 +65,10 @@ class FragmentQuantizer {
     Value* left = b_.CreateSub(ColumnsOfD(cx_), index_.first_column);
     for (int j = 0; j < fragment_.layout.Registers(); ++j) {
       Value* inside = b_.CreateICmpSGT(left, e_.C32(index_.ColumnOf(j)));
-      Value* own = b_.CreateBitCast(fragment_.values[static_cast<size_t>(j)], e_.I32());
-      own = b_.CreateSelect(inside, b_.CreateAnd(own, e_.C32(kMagnitude)), e_.C32(0));
+      Value* own = MagnitudeOf(e_, fragment_.values[static_cast<size_t>(j)]);
+      own = b_.CreateSelect(inside, own, e_.C32(0));
       Value*& amax = blocks_[KeyOf(j)].amax;
-      amax = amax == nullptr ? own : Larger(amax, own);
+      amax = amax == nullptr ? own : LargerOf(e_, amax, own);
     }
   }
 
@@ -79,57 +76,17 @@ class FragmentQuantizer {
   void ReduceBlock(Block& block) {
     for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
       if ((index_.ColumnLanes() & lanes) == 0) continue;
-      block.amax = Larger(block.amax, e_.ExchangeLanes(block.amax, lanes));
+      block.amax = LargerOf(e_, block.amax, e_.ExchangeLanes(block.amax, lanes));
     }
   }
 
-  Value* FactorOf(Value* amax) {
-    if (quantizer_.factors().type == DataType::kUe4m3) {
-      Value* scaled = b_.CreateFMul(b_.CreateBitCast(amax, e_.F32()), scale_d_);
-      scaled = b_.CreateFMul(scaled, llvm::ConstantFP::get(e_.F32(), ir::BlockQuantizer::SixthOf()));
-      return b_.CreateZExt(e_.NarrowHalf(DataType::kE4m3, {scaled}), e_.I32());
-    }
-    Value* exponent = b_.CreateLShr(b_.CreateAdd(amax, e_.C32(quantizer_.RoundUp())), kFractionBits);
-    Value* least = e_.C32(static_cast<uint32_t>(quantizer_.LargestExponent()));
-    Value* factor = b_.CreateSub(Larger(exponent, least), least);
-    return b_.CreateSelect(b_.CreateICmpUGT(amax, e_.C32(kInfinity)), e_.C32(kNanFactor), factor);
-  }
-
-  Value* MultiplierOf(Value* factor) {
-    if (quantizer_.factors().type == DataType::kUe4m3) {
-      Value* zero = llvm::ConstantFP::get(e_.F32(), 0);
-      Value* value = e_.WidenHalf(DataType::kE4m3, b_.CreateTrunc(factor, e_.I16()), 1)[0];
-      return b_.CreateSelect(b_.CreateICmpEQ(factor, e_.C32(0)), zero, e_.Divide(scale_d_, value));
-    }
-    Value* bits = b_.CreateShl(b_.CreateSub(e_.C32(2 * kBias), factor), kFractionBits);
-    bits = b_.CreateSelect(b_.CreateICmpEQ(factor, e_.C32(kNanFactor)), e_.C32(kNan), bits);
-    return b_.CreateBitCast(bits, e_.F32());
-  }
-
-  // Where the factors of a row are, and which of its blocks D has.
-  struct FactorRow {
-    Value *address, *inside, *there;  // of block 0 of the row; whether D has the row, and the layout
-  };
-  FactorRow RowOf(Value* row) {
-    Value* rows = cx_.Param(Binding::kM);
-    Value* of_rows = CeilDiv(rows, ScaleBlock::kRows);
-    Value* number = b_.CreateAdd(b_.CreateMul(batch_, of_rows), b_.CreateLShr(row, 7));
-    Value* first = Bytes(b_.CreateMul(Wide(number), Wide(BlocksOfFactors())));
-    Value* line = b_.CreateMul(b_.CreateAnd(row, e_.C32(ScaleBlock::kLines - 1)), e_.C32(ScaleBlock::kLineBytes));
-    Value* part = b_.CreateAnd(b_.CreateLShr(row, 3), e_.C32(ScaleBlock::kLineBytes - ScaleBlock::kFactors));
-    Value* address = b_.CreateAdd(cx_.Param(Binding::kBaseBlockScaleD), first);
-    return {b_.CreateAdd(address, Wide(b_.CreateOr(line, part))), b_.CreateICmpULT(row, rows),
-            b_.CreateICmpULT(row, b_.CreateMul(of_rows, e_.C32(ScaleBlock::kRows)))};
-  }
-  Value* AddressOf(const FactorRow& row, Value* block) {
-    Value* of_four = Bytes(Wide(b_.CreateLShr(block, 2)));
-    return b_.CreateAdd(row.address, b_.CreateOr(of_four, Wide(b_.CreateAnd(block, e_.C32(3)))));
-  }
+  using FactorRow = FactorMatrices::Row;
+  FactorRow RowOf(Value* row) { return factors_.RowOf(batch_, row); }
 
   // Rows for which there are tiles, those of a cluster that lie outside of D among them.
   Value* RowsOfTiles() {
     const int unit = cx_.program.tile_m * cx_.program.cluster_m;
-    return b_.CreateMul(CeilDiv(cx_.Param(Binding::kM), unit), e_.C32(static_cast<uint32_t>(unit)));
+    return b_.CreateMul(CeilDiv(e_, cx_.Param(Binding::kM), unit), e_.C32(static_cast<uint32_t>(unit)));
   }
 
   // By one of the lanes that share a row. Rows that D does not have get zeros, and so do the rows of a block of 128 for
@@ -168,7 +125,7 @@ class FragmentQuantizer {
       for (int k = 1; k < at_once; ++k) {
         word = b_.CreateOr(word, b_.CreateShl(factors[static_cast<size_t>(i + k)], 8 * k));
       }
-      Value* address = AddressOf(row, block);
+      Value* address = factors_.AddressOf(row, block);
       if (at_once == ScaleBlock::kFactors) {
         e_.StoreGlobal(address, {word}, there);
       } else {
@@ -178,11 +135,11 @@ class FragmentQuantizer {
     if (at_once == ScaleBlock::kFactors) return;
     Value* last = b_.CreateSub(b_.CreateSub(blocks, e_.C32(1)), first_block_);
     e_.If(b_.CreateICmpULT(last, e_.C32(count)), [&] {
-      Value* end = b_.CreateMul(CeilDiv(blocks, ScaleBlock::kFactors), e_.C32(ScaleBlock::kFactors));
+      Value* end = b_.CreateMul(CeilDiv(e_, blocks, ScaleBlock::kFactors), e_.C32(ScaleBlock::kFactors));
       for (int k = 0; k + 1 < ScaleBlock::kFactors; ++k) {
         Value* block = b_.CreateAdd(blocks, e_.C32(k));
         Value* there = b_.CreateAnd(row.there, b_.CreateICmpULT(block, end));
-        e_.StoreGlobalElement(1, AddressOf(row, block), b_.getInt16(0), there);
+        e_.StoreGlobalElement(1, factors_.AddressOf(row, block), b_.getInt16(0), there);
       }
     });
   }
@@ -192,15 +149,7 @@ class FragmentQuantizer {
     const int of_tile = cx_.program.Columns() / (cx_.program.FindParam(Binding::kColumns) != nullptr ? 2 : 1);
     return std::gcd(std::gcd(count, of_tile / quantizer_.run()), ScaleBlock::kFactors);
   }
-  Value* BlocksOfD() { return CeilDiv(ColumnsOfD(cx_), quantizer_.run()); }
-  Value* BlocksOfFactors() { return CeilDiv(ColumnsOfD(cx_), quantizer_.run() * ScaleBlock::kFactors); }
-  Value* CeilDiv(Value* number, int unit) {
-    return b_.CreateUDiv(b_.CreateAdd(number, e_.C32(static_cast<uint32_t>(unit - 1))), e_.C32(unit));
-  }
-  // Of so many blocks of 128 x 4 factors.
-  Value* Bytes(Value* blocks) { return b_.CreateMul(blocks, e_.C64(ScaleBlock::kBytes)); }
-  Value* Wide(Value* number) { return b_.CreateZExt(number, e_.I64()); }
-  Value* Larger(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y); }
+  Value* BlocksOfD() { return CeilDiv(e_, ColumnsOfD(cx_), quantizer_.run()); }
 
   const RoleContext& cx_;
   Emitter& e_;
@@ -210,7 +159,8 @@ class FragmentQuantizer {
   const ElementIndex index_;
   Value* const first_block_;
   Value* const batch_;
-  Value* const scale_d_;  // null with ue8m0
+  const BlockFormulas formulas_;
+  const FactorMatrices factors_;
   std::map<Key, Block> blocks_;
 };
 

@@ -233,6 +233,8 @@ class Emitter {
   Value* Half(Value* word, int index);                                // i16 half of a b32
   static constexpr size_t kPackedInWord = 8;                          // elements of four bits
   Value* PackFours(const std::vector<Value*>& values);                // e2m1
+  Value* CountFours(const std::vector<Value*>& values);               // the same in arithmetic
+  std::vector<Value*> WidenFours(Value* word);                        // their numbers
   std::vector<Value*> JoinHalves(const std::vector<Value*>& halves);  // pairs of i16 -> b32, the first one low
 
   llvm::Module& module_;

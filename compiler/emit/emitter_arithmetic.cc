@@ -1,4 +1,6 @@
 // How the emitter spells functions of one number, users' functions and conversions between element types.
+#include <bit>
+
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/emit/emitter.h"
@@ -80,12 +82,49 @@ Value* Emitter::NarrowHalf(DataType type, const std::vector<Value*>& values) {
 // The conversion has 8-bit results, which inline PTX cannot return: four of them are joined in the statement.
 Value* Emitter::PackFours(const std::vector<Value*>& values) {
   LS_CHECK(values.size() == kPackedInWord, values.size(), " elements of four bits in a word");
+  if (!target_.Has(target::Feature::kFloat4)) return CountFours(values);
   std::string text = "{ .reg .b8 pair<4>; ";
   for (size_t i = 0; i < kPackedInWord / 2; ++i) {
     text += base::Cat("cvt.rn.satfinite.e2m1x2.f32 pair", i, ", $", 2 * i + 2, ", $", 2 * i + 1, "; ");
   }
   return PureAsm(text + "mov.b32 $0, {pair0, pair1, pair2, pair3}; }", "=r," + AsmConstraints("f", kPackedInWord),
                  I32(), values);
+}
+
+// Without that conversion: the code of a magnitude is how many boundaries it is above. At a tie the even code counts,
+// so that every second boundary belongs to the code above it. NaN is above all, and has no sign.
+Value* Emitter::CountFours(const std::vector<Value*>& values) {
+  constexpr float kBoundaries[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5};
+  constexpr uint32_t kSign = 0x80000000, kInfinity = 0x7f800000;
+  Value* word = C32(0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value* bits = b_.CreateBitCast(values[i], I32());
+    Value* magnitude = b_.CreateAnd(bits, C32(~kSign));
+    Value* code = b_.CreateLShr(b_.CreateAnd(bits, C32(kSign)), 28);
+    code = b_.CreateSelect(b_.CreateICmpUGT(magnitude, C32(kInfinity)), C32(0), code);
+    bool even_above = false;
+    for (const float boundary : kBoundaries) {
+      Value* limit = C32(std::bit_cast<uint32_t>(boundary));
+      Value* above = even_above ? b_.CreateICmpUGE(magnitude, limit) : b_.CreateICmpUGT(magnitude, limit);
+      code = b_.CreateAdd(code, b_.CreateZExt(above, I32()));
+      even_above = !even_above;
+    }
+    word = b_.CreateOr(word, b_.CreateShl(code, 4 * i));
+  }
+  return word;
+}
+
+// Exponent and mantissa in the place of those of an f32 are the number times 2^-126; subnormal ones, too.
+std::vector<Value*> Emitter::WidenFours(Value* word) {
+  Value* const scale = llvm::ConstantFP::get(F32(), 0x1p126);
+  std::vector<Value*> values;
+  for (size_t i = 0; i < kPackedInWord; ++i) {
+    Value* code = b_.CreateLShr(word, 4 * i);
+    Value* magnitude = b_.CreateShl(b_.CreateAnd(code, C32(7)), 22);
+    Value* sign = b_.CreateShl(b_.CreateAnd(code, C32(8)), 28);
+    values.push_back(b_.CreateFMul(b_.CreateBitCast(b_.CreateOr(magnitude, sign), F32()), scale));
+  }
+  return values;
 }
 
 std::vector<Value*> Emitter::NarrowWords(DataType type, const std::vector<Value*>& values) {
@@ -131,6 +170,10 @@ std::vector<Value*> Emitter::WidenWords(DataType type, const std::vector<Value*>
   for (Value* word : words) {
     if (type == DataType::kF32) {
       values.push_back(b_.CreateBitCast(word, F32()));
+      continue;
+    }
+    if (type == DataType::kE2m1) {
+      for (Value* value : WidenFours(word)) values.push_back(value);
       continue;
     }
     for (int half = 0; half < 2; ++half) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/plan/factor_packing.h"
 #include "compiler/plan/packing.h"
 #include "compiler/plan/reductions.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -65,6 +67,7 @@ class KernelPlanner {
                           .geometry = GeometryOf(program, DivisionOf(contraction))};
     product.program = std::move(program);
     for (const PackStep& step : PackStepsOf(contraction, schedule_)) LS_TRY(AddPack(step, product));
+    if (PacksFactors(contraction)) LS_TRY(AddFactorPack(contraction, product));
     return product;
   }
 
@@ -85,6 +88,25 @@ class KernelPlanner {
       // The kernel finds the second copy after the first.
       if (std::exchange(first, false)) PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, begin);
     }
+    pack.program = std::move(program);
+    plan_.launches.push_back(std::move(pack));
+    return Ok();
+  }
+
+  // The blocks of scale factors, which the main kernel then reads.
+  Status AddFactorPack(const Contraction& contraction, PlannedLaunch& product) {
+    LS_ASSIGN(ir::Program program, BuildFactorPack(contraction, target_));
+    PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
+                       .repeats = product.repeats,
+                       .params = BindParams(contraction, schedule_, program),
+                       .geometry = FactorPackLaunch(contraction, program, limits_.sm_count)};
+    // The kernel finds the blocks of B after those of A, in one region.
+    const auto of_a = static_cast<size_t>(PackedFactorBytes(contraction, ir::Operand::kA));
+    const auto of_b = static_cast<size_t>(PackedFactorBytes(contraction, ir::Operand::kB));
+    const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, of_a + of_b);
+    PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, begin);
+    PlaceInWorkspace(product.params, ir::Operand::kA, ir::OperandComponent::kScales, begin);
+    PlaceInWorkspace(product.params, ir::Operand::kB, ir::OperandComponent::kScales, begin + of_a);
     pack.program = std::move(program);
     plan_.launches.push_back(std::move(pack));
     return Ok();
@@ -112,11 +134,17 @@ class KernelPlanner {
 // A copy is read once and written once.
 MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   MoveWork work;
-  if (!PacksAny(schedule)) return work;
+  const bool packs_factors = PacksFactors(problem);
+  if (!PacksAny(schedule) && !packs_factors) return work;
   for (const ir::Operand operand : kPackableOperands) work.bytes += 2 * BytesToPack(problem, schedule, operand);
-  if (work.bytes == 0) return work;
-  const size_t steps = PackStepsOf(ContractionOf(problem, schedule), schedule).size();
+  if (work.bytes == 0 && !packs_factors) return work;
+  const Contraction contraction = ContractionOf(problem, schedule);
+  const size_t steps = PackStepsOf(contraction, schedule).size() + (packs_factors ? 1 : 0);
   work.kernels = static_cast<int>(ContractionsOf(problem) * steps);
+  if (!packs_factors) return work;
+  for (const ir::OperandRole role : {ir::OperandRole::kScaleA, ir::OperandRole::kScaleB})
+    work.bytes += static_cast<int64_t>(ir::Stored(problem, role).Bytes());
+  for (const ir::Operand operand : kPackableOperands) work.bytes += PackedFactorBytes(contraction, operand);
   return work;
 }
 

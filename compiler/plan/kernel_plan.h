@@ -2,7 +2,8 @@
 // is launched, with which parameters, and what lies where is decided here; the runtime loads the kernels, fills in the
 // caller's addresses and launches.
 //
-//   pack     copies operands that the TMA cannot address to where it can (compiler/plan/packing.h)
+//   pack     copies operands that the TMA cannot address to where it can (compiler/plan/packing.h), or scale factors in
+//            rows to blocks (compiler/plan/factor_packing.h)
 //   product  the main kernel: the tile program of problem and schedule; once for each contraction of the problem, each
 //            after the packing that it needs
 //   fold     reduces very many partial rows to few

@@ -88,6 +88,28 @@ TEST(PlanKernels, PacksBeforeTheProduct) {
   EXPECT_EQ(PlaceOf(only_b.Product(), ir::Binding::kMapB), kCounters);
 }
 
+// Whatever the schedule; the blocks of B follow those of A.
+TEST(PlanKernels, ReordersScaleFactors) {
+  const Problem problem = *ParseProblem("gemm m=130 n=60 k=208 a=e4m3 d=f32 batch=2 scale=mx scale_layout=linear");
+  const Schedule schedule = ParseSchedule("tile=128x128x128 stages=3 acc=1")->value;
+  const auto plan = PlanKernels(problem, schedule, target::NamedTarget("sm_100a"), {.sm_count = 8});
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  ASSERT_EQ(plan->launches.size(), 2u);
+  const PlannedLaunch &pack = plan->launches[0], &product = plan->launches[1];
+  EXPECT_EQ(pack.purpose, LaunchPurpose::kPack);
+  EXPECT_EQ(pack.geometry.grid, 2u * 2 * 1);
+  constexpr size_t kOfA = size_t{2} * 2 * 2 * 512, kOfB = size_t{2} * 1 * 2 * 512;
+  EXPECT_EQ(PlaceOf(pack, ir::Binding::kWorkspace), kCounters);
+  EXPECT_EQ(PlaceOf(pack, ir::Binding::kBaseScaleA), std::nullopt) << "the caller's";
+  EXPECT_EQ(PlaceOf(product, ir::Binding::kMapScaleA), kCounters);
+  EXPECT_EQ(PlaceOf(product, ir::Binding::kMapScaleB), kCounters + kOfA);
+  EXPECT_EQ(PlaceOf(product, ir::Binding::kMapA), std::nullopt) << "the caller's";
+  EXPECT_EQ(plan->workspace.Bytes(), kCounters + kOfA + kOfB);
+  const int64_t rows = 2 * (130 + 60) * 7;
+  EXPECT_EQ(MovesOf(problem, schedule, product.program).before,
+            (MoveWork{1, rows + static_cast<int64_t>(kOfA + kOfB)}));
+}
+
 TEST(PlanKernels, ReducesAfterTheProduct) {
   const Planned few = PlanOf("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
   ASSERT_EQ(few.purposes(), (Purposes{LaunchPurpose::kMain, LaunchPurpose::kReduce}));

@@ -177,6 +177,18 @@ laneshift_status laneshift_quantize(const laneshift_quantized* tensor, const cha
 laneshift_status laneshift_dequantize(const laneshift_quantized* tensor, const void* elements, const void* factors,
                                       const char* to_type, void* to, char* error, size_t error_bytes);
 
+/* The same in device memory, as one kernel on `stream` (a CUstream or cudaStream_t; null: the default stream). Pointers
+   are device addresses, `factors` aligned to 16 bytes; `scale` is that of one f32 with nv and null otherwise, and the
+   member of the tensor is not used. */
+laneshift_status laneshift_enqueue_quantize(laneshift_engine* engine, struct CUstream_st* stream,
+                                            const laneshift_quantized* tensor, const char* from_type, const void* from,
+                                            const float* scale, void* elements, void* factors, char* error,
+                                            size_t error_bytes);
+laneshift_status laneshift_enqueue_dequantize(laneshift_engine* engine, struct CUstream_st* stream,
+                                              const laneshift_quantized* tensor, const void* elements,
+                                              const void* factors, const float* scale, const char* to_type, void* to,
+                                              char* error, size_t error_bytes);
+
 #ifdef __cplusplus
 }
 #endif

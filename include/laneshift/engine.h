@@ -21,6 +21,7 @@
 
 #include "laneshift/epilogue_function.h"
 #include "laneshift/problem.h"
+#include "laneshift/quantize.h"
 #include "laneshift/result.h"
 #include "laneshift/schedule.h"
 
@@ -308,6 +309,16 @@ class Engine {
   Status Run(const Problem& problem, CUstream_st* stream, const ConvArguments& arguments) const {
     return Run(problem, stream, Arguments(arguments));
   }
+
+  // Quantises numbers in device memory, and the inverse: Quantize and Dequantize of laneshift/quantize.h, with the same
+  // shapes, types and bits, as one kernel on `stream`. All pointers are device addresses: numbers are aligned to their
+  // size and `factors` to 16 bytes. `scale`: with OutputScaling::kNv one f32, positive, which the kernel reads; null
+  // otherwise. The first call for some types loads a kernel, which a capture forbids. kInvalidArgument: as Quantize, a
+  // pointer that is missing, misaligned, or smaller than its tensor, or a capture; other errors as Plan::Execute.
+  Status Quantize(CUstream_st* stream, const QuantizedTensor& tensor, DataType from_type, const void* from,
+                  const float* scale, void* elements, void* factors) const;
+  Status Dequantize(CUstream_st* stream, const QuantizedTensor& tensor, const void* elements, const void* factors,
+                    const float* scale, DataType to_type, void* to) const;
 
   // The report of all launches on this process's emulator since the last call: faults, hazards and open questions.
   // Empty on a GPU, which detects none of them. Engines of one process share the emulator and its report.

@@ -94,6 +94,13 @@ enum class Scaling : uint8_t {
   // sums are multiplied. Factors beyond m, n or k are not NaN (0x7f, 0xff).
   kNv,
 };
+// How the factors of kMx and kNv lie in memory.
+enum class ScaleLayout : uint8_t {
+  k128x4,
+  // Row-major: [batch][m or n][k / run, rounded up], without gaps, at any address. A kernel before the main one
+  // reorders them in the plan's workspace.
+  kLinear,
+};
 // D in a narrow type, with scale factors of blocks of its rows that the kernel computes and writes: what the next GEMM
 // reads as A with the Scaling of the same name. Values are quantised after all steps of the epilogue, reductions among
 // them. docs/quantized-outputs.md has the formulas.
@@ -141,6 +148,7 @@ struct GemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
+  ScaleLayout scale_layout = ScaleLayout::k128x4;
   OutputScaling d_scale = OutputScaling::kNone;
   Sparsity sparse = Sparsity::kNone;
   Numerics numerics = Numerics::kDefault;

@@ -1,6 +1,7 @@
 // Tensors in narrow types with scale factors of blocks (MXFP8, MXFP4, NVFP4), on the host: what a GEMM reads as A or B
 // with scale=mx or nv, and what it writes as D with d_scale=mx or nv, from numbers and back. For the same values the
-// bits are those that the epilogue of a kernel stores (docs/quantized-outputs.md has the formulas).
+// bits are those that the epilogue of a kernel stores (docs/quantized-outputs.md has the formulas). Engine::Quantize
+// and Dequantize (laneshift/engine.h) do the same in device memory.
 //
 // Thread-safety: pure functions.
 #pragma once

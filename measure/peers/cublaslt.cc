@@ -267,6 +267,10 @@ Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_director
   if (problem.scale == Scaling::kBlock) {
     return MakeError(ErrorCode::kUnsupported, "cuBLASLt is not asked for scale=block; compare with scale=tensor");
   }
+  if (problem.scale_layout != ScaleLayout::k128x4) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "cuBLASLt reads scale factors in blocks of 128x4; compare without scale_layout=linear");
+  }
   if (problem.sparse != Sparsity::kNone) {
     return MakeError(ErrorCode::kUnsupported, "cuBLASLt multiplies dense matrices; compare without sparse=a");
   }

@@ -78,7 +78,8 @@ double ErrorBound(const Problem& problem, const target::Target& target);
 // jumps (rint, users' functions), or if D has too few elements for the errors of approximated functions to average
 // out. Only the host's reference has ranges.
 bool NeedsRanges(const Problem& problem);
-// Whether only the host's reference knows such a problem: ranges, groups of rows, and D in blocks with scale factors.
+// Whether only the host's reference knows such a problem: ranges, groups of rows, and D in blocks with scale factors. A
+// GPU computes its sums (measure/reference/device_sums.h).
 bool NeedsHost(const Problem& problem);
 
 // How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.

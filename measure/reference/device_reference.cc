@@ -15,7 +15,7 @@
 #include "measure/reference/epilogue_reductions.h"
 #include "measure/reference/host_tensor.h"
 #include "measure/reference/kernel_source.h"
-#include "measure/reference/product_view.h"
+#include "measure/reference/reference_module.h"
 #include "runtime/argument_roles.h"
 
 namespace laneshift::measure {
@@ -116,39 +116,8 @@ std::string EpilogueSource(const Problem& problem) {
              StepsSource(problem, "AfterGate", gated ? gate + 1 : end, end));
 }
 
-using HostArguments = CheckArguments<void, void, void, void, void>;
-static_assert(sizeof(HostArguments::epilogue) == sizeof(EpilogueArguments));
-
-HostArguments ArgumentsFor(const Problem& problem, const GemmArguments& roles, const EpilogueArguments& totals) {
-  const ProductView view = ViewOf(problem);
-  const auto number = [&](OperandRole role) { return static_cast<const float*>(runtime::AddressOf(roles, role)); };
-  ScalePointers scales{};
-  if (view.scale_run != 0) {
-    scales.a = roles.scale_a;
-    scales.b = roles.scale_b;
-  }
-  if (const auto of_tensors = TensorScaleRolesOf(problem)) {
-    scales.tensor_a = number(of_tensors->a);
-    scales.tensor_b = number(of_tensors->b);
-  }
-  if (ir::Uses(problem, OperandRole::kScaleD)) scales.d = number(OperandRole::kScaleD);
-  HostArguments arguments{.at = view,
-                          .a = roles.a,
-                          .b = roles.b,
-                          .c = roles.c,
-                          .d = roles.d,
-                          .bias = roles.bias,
-                          .metadata = static_cast<const unsigned char*>(roles.metadata_a),
-                          .scales = scales,
-                          .epilogue = {},
-                          .totals = {}};
-  std::copy(roles.epilogue.begin(), roles.epilogue.end(), arguments.epilogue);
-  for (size_t i = 0; i < totals.size(); ++i) arguments.totals[i] = static_cast<double*>(totals[i]);
-  return arguments;
-}
-
 Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, const device::Stream& stream,
-                   HostArguments arguments, device::CuDevicePtr totals) {
+                   ReferenceArguments arguments, device::CuDevicePtr totals) {
   void* const addresses[] = {&arguments, &totals};
   const auto tiles = [](int64_t extent) { return base::CeilDiv(extent, kTile); };
   const int64_t all = tiles(arguments.at.m) * tiles(arguments.at.n) * arguments.at.batches;
@@ -171,28 +140,8 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   if (std::holds_alternative<GroupedGemmProblem>(problem)) {
     return MakeError(ErrorCode::kUnsupported, "groups of rows are compared on the host only");
   }
-  const auto define = [&](std::string_view macro, OperandRole role) {
-    return Cat("-D", macro, "=", ir::InfoOf(Stored(problem, role).type).source);
-  };
-  const Epilogue& epilogue = ir::EpilogueOf(problem);
-  const bool saturates = std::visit([](const auto& kind) { return kind.sum == SumPrecision::kSaturate; }, problem);
-  const std::string macros = Cat("#define GATED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
-                                 ir::HasSplitGateUp(epilogue) ? 1 : 0, "\n#define SATURATES ", saturates ? 1 : 0, "\n");
-  const auto load = [&](CodeForm wanted) -> Result<device::Module> {
-    LS_ASSIGN(const std::string code,
-              nvrtc.Compile(Cat(macros, kProductViewSource, kCheckKernelSource, EpilogueSource(problem)),
-                            device.facts().ComputeName(),
-                            {define("A_TYPE", OperandRole::kA), define("B_TYPE", OperandRole::kB),
-                             define("C_TYPE", OperandRole::kC), define("OUT", OperandRole::kD),
-                             define("BIAS", OperandRole::kBias), define("SCALE_TYPE", OperandRole::kScaleA)},
-                            wanted));
-    return wanted == CodeForm::kCubin ? device::Module::LoadCubin(device.context(), code)
-                                      : device::Module::LoadPtx(device.context(), code);
-  };
-  auto loaded = load(form);
-  if (!loaded && form == CodeForm::kCubin && loaded.error().code == ErrorCode::kUnsupported)
-    loaded = load(CodeForm::kPtx);
-  LS_ASSIGN(device::Module module, std::move(loaded));
+  LS_ASSIGN(device::Module module,
+            CompileReference(nvrtc, device, problem, Cat(kCheckKernelSource, EpilogueSource(problem)), form));
   LS_ASSIGN(device::Kernel kernel, module.GetKernel("Check"));
   return DeviceReference(device, problem, std::move(module), std::move(kernel));
 }
@@ -252,7 +201,8 @@ Result<Comparison> DeviceReference::Compare(const device::Stream& stream, const 
                      .not_finite = 0,
                      .first_not_finite = std::numeric_limits<long long>::max()};
   LS_TRY(buffer.CopyFromHost(stream, &totals, sizeof totals));
-  LS_TRY(LaunchCheck(*device_, kernel_, stream, ArgumentsFor(problem_, roles, epilogue.pointers), buffer.pointer()));
+  LS_TRY(LaunchCheck(*device_, kernel_, stream, ReferenceArgumentsOf(problem_, roles, epilogue.pointers),
+                     buffer.pointer()));
   LS_TRY(buffer.CopyToHost(stream, &totals, sizeof totals));
   LS_TRY(stream.Synchronize());
   Comparison comparison{.error_squares = totals.error_squares,

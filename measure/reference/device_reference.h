@@ -11,12 +11,9 @@
 #include "device/stream.h"
 #include "laneshift/engine.h"
 #include "measure/reference/comparison.h"
-#include "nvrtc/nvrtc.h"
+#include "measure/reference/reference_module.h"
 
 namespace laneshift::measure {
-
-using nvrtc::CodeForm;
-using nvrtc::Nvrtc;
 
 // The reference of one problem. Compiled once; a comparison takes as long as the double-precision sums.
 class DeviceReference {

@@ -109,6 +109,29 @@ double LengthOf(const float* values, int64_t count, int64_t step) {
   return std::sqrt(squares);
 }
 
+// One row of a product: `columns` columns from `first` on, which have whole blocks of D.
+struct RowPiece {
+  int64_t batch, row, first, columns;
+};
+void CompareRow(const HostEpilogue& epilogue, const RowPiece& piece, const double* sums, const double* magnitudes,
+                const HostTensor& d, FunctionValues& functions, Comparison& result) {
+  const ProductView& view = epilogue.view();
+  const int64_t before = view.kind == ProductView::kGroups ? 0 : piece.batch * view.m;
+  std::vector<ValueRange> block;
+  for (int64_t c = 0; c < piece.columns; c += epilogue.columns_per_output()) {
+    const int64_t j = piece.first + c;
+    const int64_t element = ((before + piece.row) * view.n + j) / epilogue.columns_per_output();
+    const auto value =
+        epilogue.Finish(piece.batch, piece.row, j, sums + c, magnitudes + c, d, result, functions, element);
+    if (!value) continue;
+    block.push_back(*value);
+    const auto held = static_cast<int64_t>(block.size());
+    if (held < epilogue.columns_at_once() && c + epilogue.columns_per_output() < piece.columns) continue;
+    epilogue.FinishBlock(piece.batch, piece.row, j / epilogue.columns_per_output() - held + 1, block, d, result);
+    block.clear();
+  }
+}
+
 Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
                         const Piece& piece, FunctionValues& functions) {
   const ProductView& view = epilogue.view();
@@ -129,21 +152,7 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
     for (int64_t r = 0; r < rows; ++r) {
       const double left = LengthOf(a.data() + r * depth, depth, 1);
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
-      // A piece has whole blocks of D.
-      std::vector<ValueRange> block;
-      for (int64_t c = 0; c < columns; c += epilogue.columns_per_output()) {
-        const int64_t j = piece.first + c;
-        const int64_t before = view.kind == ProductView::kGroups ? 0 : piece.batch * view.m;
-        const int64_t element = ((before + row + r) * view.n + j) / epilogue.columns_per_output();
-        const auto value =
-            epilogue.Finish(piece.batch, row + r, j, &sums[r][c], &magnitudes[c], d, result, functions, element);
-        if (!value) continue;
-        block.push_back(*value);
-        const auto held = static_cast<int64_t>(block.size());
-        if (held < epilogue.columns_at_once() && c + epilogue.columns_per_output() < columns) continue;
-        epilogue.FinishBlock(piece.batch, row + r, j / epilogue.columns_per_output() - held + 1, block, d, result);
-        block.clear();
-      }
+      CompareRow(epilogue, {piece.batch, row + r, piece.first, columns}, sums[r], magnitudes, d, functions, result);
     }
   }
   return result;
@@ -204,6 +213,40 @@ Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& 
   }
   pass();
   return Total(parts, "cpu");
+}
+
+// Strip by strip, of as many rows as memory is not tight with, each row by a thread.
+Result<Comparison> CompareStrips(const HostEpilogue& epilogue, const HostTensor& d, const std::vector<RowRange>& groups,
+                                 FunctionValues functions, const EvaluateFunction& evaluate,
+                                 const SumStrip& sum_strip) {
+  constexpr int64_t kMostElements = int64_t{1} << 22;
+  const ProductView& view = epilogue.view();
+  const int64_t most_rows = std::max<int64_t>(1, kMostElements / view.n);
+  Comparison total;
+  const auto pass = [&]() -> Status {
+    total = {};
+    for (int64_t batch = 0; batch < view.batches; ++batch) {
+      const auto [begin, end] = groups.empty() ? RowRange{0, view.m} : groups[static_cast<size_t>(batch)];
+      for (int64_t row = begin; row < end; row += most_rows) {
+        const Strip strip{batch, row, std::min<int64_t>(most_rows, end - row)};
+        LS_ASSIGN(const StripSums sums, sum_strip(strip));
+        std::vector<Comparison> parts(static_cast<size_t>(strip.rows));
+        ParallelFor(strip.rows, [&](int64_t i) {
+          CompareRow(epilogue, {batch, row + i, 0, view.n}, &sums.sums[static_cast<size_t>(i * view.n)],
+                     &sums.magnitudes[static_cast<size_t>(i * view.n)], d, functions, parts[static_cast<size_t>(i)]);
+        });
+        for (const Comparison& part : parts) total.Add(part);
+      }
+    }
+    return Ok();
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    LS_TRY(pass());
+    LS_TRY(functions.EvaluateNext(evaluate));
+  }
+  LS_TRY(pass());
+  total.reference = "nvrtc sums, cpu";
+  return total;
 }
 
 Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
@@ -299,18 +342,39 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
   return tensors[static_cast<size_t>(role)];
 }
 
-Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
-                              const EvaluateFunction& evaluate) {
+namespace {
+
+// What all elements together tell, after `compare` has compared each.
+template <typename Compare>
+Result<Comparison> CompareWhole(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                                const Compare& compare) {
   EpilogueReductions totals(problem);
   const HostEpilogue epilogue(problem, operands, d.shape.type, &totals);
   const ProductView& view = epilogue.view();
   const int64_t elements = Products(view) * view.m * view.n / epilogue.columns_per_output();
-  LS_ASSIGN(Comparison comparison, CompareView(ElementView(problem, view, operands), epilogue, d,
-                                               FunctionValues(ir::EpilogueOf(problem), elements), evaluate));
+  LS_ASSIGN(Comparison comparison, compare(epilogue, FunctionValues(ir::EpilogueOf(problem), elements)));
   CountOverwritten(problem, operands, d, comparison);
   epilogue.CountPadding(comparison);
   totals.Compare(operands.epilogue, comparison);
   return comparison;
+}
+
+}  // namespace
+
+Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                              const EvaluateFunction& evaluate) {
+  return CompareWhole(problem, operands, d, [&](const HostEpilogue& epilogue, FunctionValues functions) {
+    return CompareView(ElementView(problem, epilogue.view(), operands), epilogue, d, std::move(functions), evaluate);
+  });
+}
+
+Result<Comparison> CompareSums(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                               const EvaluateFunction& evaluate, const SumStrip& sum_strip) {
+  return CompareWhole(problem, operands, d, [&](const HostEpilogue& epilogue, FunctionValues functions) {
+    const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+    return CompareStrips(epilogue, d, grouped != nullptr ? RowsOfGroups(*grouped, operands) : std::vector<RowRange>{},
+                         std::move(functions), evaluate, sum_strip);
+  });
 }
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {

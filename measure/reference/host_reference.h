@@ -35,10 +35,25 @@ struct HostOperands {
 using EvaluateFunction =
     std::function<Result<std::vector<float>>(size_t index, const std::vector<float>& inputs, int64_t count)>;
 
+// Some rows of one product of the batch (of a grouped GEMM of the group).
+struct Strip {
+  int64_t batch = 0, first_row = 0, rows = 0;
+};
+// Of each element of a strip the sum of its products and that of their magnitudes, in double precision: row-major, all
+// columns of the product, in the order in which the epilogue joins them.
+struct StripSums {
+  std::vector<double> sums, magnitudes;
+};
+// Computes them elsewhere than on the host (measure/reference/device_sums.h).
+using SumStrip = std::function<Result<StripSums>(const Strip& strip)>;
+
 // REQUIRES: `problem` is complete and the shapes match it. Users' functions of the epilogue are evaluated by
 // `evaluate`, whose errors are returned.
 Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                               const EvaluateFunction& evaluate);
+// The same with sums from `sum_strip`, whose errors are returned, instead of the host's.
+Result<Comparison> CompareSums(const Problem& problem, const HostOperands& operands, const HostTensor& d,
+                               const EvaluateFunction& evaluate, const SumStrip& sum_strip);
 // REQUIRES: the epilogue has none.
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d);
 

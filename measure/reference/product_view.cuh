@@ -2,7 +2,7 @@
 // every element.
 //
 // Shared source: the host's compiler includes it, and NVRTC gets it as a part of the device's reference
-// (measure/reference/check_kernel.cuh). So it includes nothing, and uses no fixed-width types. It shares nothing
+// (measure/reference/reference_operands.cuh). So it includes nothing, and uses no fixed-width types. It shares nothing
 // with the compiler whose kernels it checks. Thread-safety: values.
 #ifndef LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
 #define LANESHIFT_MEASURE_REFERENCE_PRODUCT_VIEW
@@ -43,7 +43,7 @@ struct ProductView {
   double alpha, beta;
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
-  int scale_blocks;     // they lie in blocks of 128 rows x 4 runs, both operands' for each row and run
+  int scale_blocks;     // 1, 2: both operands' are for each row and run, in blocks of 128 rows x 4 runs, or in rows
   int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
   int sparse_wide;      // its elements have 16 or 32 bits
 
@@ -159,9 +159,10 @@ struct ProductView {
 
   // Scale factors of blocks.
   LS_BOTH long long Runs(long long extent) const { return (extent + scale_run - 1) / scale_run; }
-  // Of row or column i, of `rows` of them, in blocks of 512 bytes.
+  // Of row or column i, of `rows` of them; blocks have 512 bytes.
   LS_BOTH long long BlockScale(long long product, long long rows, long long i, long long q) const {
     const long long factor = q / scale_run, blocks = (Runs(k) + 3) / 4;
+    if (scale_blocks == 2) return (product * rows + i) * Runs(k) + factor;
     const long long block = (product * ((rows + 127) / 128) + i / 128) * blocks + factor / 4;
     return block * 512 + i % 32 * 16 + i % 128 / 32 * 4 + factor % 4;
   }
@@ -197,6 +198,12 @@ struct CheckArguments {
   ScalePointers scales;
   void* epilogue[8];
   double* totals[8];
+};
+
+// What the kernel of sums computes: `rows` rows of one product, row-major, n columns each.
+struct SumsPart {
+  long long batch, first_row, rows;
+  double *sums, *magnitudes;
 };
 
 // Its results.

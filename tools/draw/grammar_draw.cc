@@ -135,6 +135,7 @@ class ProblemDraw {
     if (row.values == "real number") return Given(row, 0.25) ? std::optional(DrawReal(dice_, reach_)) : std::nullopt;
     if (row.values == "steps") return Given(row, 0.4) ? std::optional(DrawSteps()) : std::nullopt;
     if (row.name == "d_scale") return Given(row, 0.2) ? std::optional(DrawOutputScaling()) : std::nullopt;
+    if (row.name == "scale_layout") return DrawScaleLayout();
     if (row.name == "sparse") return dice_.Chance(0.12) ? std::optional(DrawSparsity()) : std::nullopt;
     const bool follows = row.usual.starts_with("that of");
     const std::vector<std::string> choices = ChoicesOf(row.values);
@@ -154,6 +155,14 @@ class ProblemDraw {
     std::erase_if(words_, [](const std::string& word) { return word.starts_with("d="); });
     words_.push_back(Cat("d=", mx ? dice_.Of(std::to_array<const char*>({"e4m3", "e5m2", "e2m1"})) : "e2m1"));
     return mx ? "mx" : "nv";
+  }
+
+  // Mostly of factors that have one; the scaling was drawn before.
+  std::optional<std::string> DrawScaleLayout() {
+    const bool blocks = std::any_of(words_.begin(), words_.end(),
+                                    [](const std::string& word) { return word == "scale=mx" || word == "scale=nv"; });
+    if (!dice_.Chance(blocks ? 0.4 : 0.02)) return std::nullopt;
+    return dice_.Chance(0.8) ? "linear" : "128x4";
   }
 
   // Mostly such that they divide the channels, which were drawn before.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,9 @@
 #include "ir/element_type.h"
 #include "ir/problem_keys.h"
 #include "ir/stored_tensor.h"
+#include "laneshift/device_memory.h"
+#include "laneshift/engine.h"
+#include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
 #include "tools/npy.h"
@@ -29,16 +33,19 @@ constexpr const char* kQuantizeExamples = R"(
 Examples:
   laneshift quantize x.npy --type e4m3 --scaling mx --out a.npy --factors scale_a.npy
   laneshift quantize x.npy --type e2m1 --scaling nv --scale 256 --out a.npy --factors scale_a.npy
+  laneshift quantize x.npy --type e4m3 --device emulator --out a.npy --factors scale_a.npy
   laneshift run gemm m=128 n=128 k=256 a=e4m3 scale=mx --a a.npy --scale_a scale_a.npy --device emulator --check
 
 Rows of the array are quantised along their last dimension, in blocks of 32 elements (mx) or 16 (nv). Factors have the
-128x4 layout that a GEMM reads; docs/quantized-outputs.md has the formulas.)";
+128x4 layout that a GEMM reads; docs/quantized-outputs.md has the formulas. With --device a kernel does it; the bits are
+those of the host.)";
 constexpr const char* kDequantizeExamples = R"(
 Examples:
   laneshift dequantize d.npy --factors block_scale_d.npy --type e4m3 --scaling mx --out x.npy
   laneshift dequantize d.npy --factors block_scale_d.npy --type e2m1 --scaling nv --scale 256 --to bf16 --out x.npy)";
 
 struct QuantizeOptions {
+  DeviceOptions device;
   std::string in, out, factors;
   std::string type = "e4m3", scaling = "mx";
   std::string number;  // type of the numbers
@@ -79,6 +86,71 @@ Result<DataType> TypeOfNumbers(const QuantizeOptions& options, const std::string
                      "'; numbers are '<f4', '<f2', or the bits of bf16 as '<u2'"));
 }
 
+// A tensor of the file in device memory.
+struct OnDevice {
+  static Result<OnDevice> Copy(const Engine& engine, const void* from, size_t bytes) {
+    LS_ASSIGN(DeviceMemory memory, DeviceMemory::Allocate(engine, bytes));
+    LS_TRY(memory.CopyFromHost(from, bytes));
+    return OnDevice{std::move(memory)};
+  }
+  static Result<OnDevice> Copy(const Engine& engine, const HostTensor& from) {
+    return Copy(engine, from.bytes.data(), from.bytes.size());
+  }
+  Status To(HostTensor& tensor) const { return memory.CopyToHost(tensor.bytes.data(), tensor.bytes.size()); }
+
+  DeviceMemory memory;
+};
+
+// What the emulator found in a kernel's launches.
+Status CheckReport(const Engine& engine) {
+  const std::optional<EmulatorReport> report = engine.TakeReport();
+  if (!report || report->Clean()) return Ok();
+  return MakeError(ErrorCode::kInternal, report->faults.empty() ? report->hazards[0] : report->faults[0]);
+}
+
+using Move = std::function<Status(const Engine& engine, const float* scale)>;
+
+// By a kernel on the device that the options name.
+Status OnEngine(const QuantizeOptions& options, const Settings& settings, const Move& move) {
+  LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  LS_ASSIGN(const Engine engine, Engine::Open(engine_options));
+  const bool scaled = options.scaling == ir::NameOf(OutputScaling::kNv);
+  LS_ASSIGN(const OnDevice scale, OnDevice::Copy(engine, &options.scale, sizeof options.scale));
+  LS_TRY(move(engine, scaled ? static_cast<const float*>(scale.memory.data()) : nullptr));
+  return CheckReport(engine);
+}
+
+bool IsOnHost(const QuantizeOptions& options) { return options.device.device == "host"; }
+
+Status QuantizeTensor(const QuantizeOptions& options, const Settings& settings, const QuantizedTensor& tensor,
+                      const HostTensor& numbers, HostTensor& elements, HostTensor& factors) {
+  const DataType type = numbers.shape.type;
+  if (IsOnHost(options))
+    return Quantize(tensor, type, numbers.bytes.data(), options.scale, elements.bytes.data(), factors.bytes.data());
+  return OnEngine(options, settings, [&](const Engine& engine, const float* scale) -> Status {
+    LS_ASSIGN(const OnDevice from, OnDevice::Copy(engine, numbers));
+    LS_ASSIGN(const OnDevice to, OnDevice::Copy(engine, elements));
+    LS_ASSIGN(const OnDevice blocks, OnDevice::Copy(engine, factors));
+    LS_TRY(engine.Quantize(nullptr, tensor, type, from.memory.data(), scale, to.memory.data(), blocks.memory.data()));
+    LS_TRY(to.To(elements));
+    return blocks.To(factors);
+  });
+}
+
+Status DequantizeTensor(const QuantizeOptions& options, const Settings& settings, const QuantizedTensor& tensor,
+                        const HostTensor& elements, const HostTensor& factors, HostTensor& numbers) {
+  const DataType type = numbers.shape.type;
+  if (IsOnHost(options))
+    return Dequantize(tensor, elements.bytes.data(), factors.bytes.data(), options.scale, type, numbers.bytes.data());
+  return OnEngine(options, settings, [&](const Engine& engine, const float* scale) -> Status {
+    LS_ASSIGN(const OnDevice from, OnDevice::Copy(engine, elements));
+    LS_ASSIGN(const OnDevice blocks, OnDevice::Copy(engine, factors));
+    LS_ASSIGN(const OnDevice to, OnDevice::Copy(engine, numbers));
+    LS_TRY(engine.Dequantize(nullptr, tensor, from.memory.data(), blocks.memory.data(), scale, type, to.memory.data()));
+    return to.To(numbers);
+  });
+}
+
 // || back - numbers || / || numbers ||, of numbers that are finite.
 Result<double> ErrorOf(const QuantizedTensor& tensor, const HostTensor& numbers, const HostTensor& elements,
                        const HostTensor& factors, float scale) {
@@ -107,6 +179,7 @@ void Print(const QuantizeOptions& options, const QuantizedTensor& tensor, DataTy
                    {"type", DataTypeName(tensor.type)},
                    {"scaling", ir::NameOf(tensor.scaling)},
                    {"scale", options.scale},
+                   {"device", options.device.device},
                    {"out", options.out},
                    {"factors", options.factors},
                    {"rel_err", error ? Json(*error) : Json()}};
@@ -120,7 +193,7 @@ void Print(const QuantizeOptions& options, const QuantizedTensor& tensor, DataTy
   std::printf("\n");
 }
 
-Result<int> QuantizeFile(const QuantizeOptions& options) {
+Result<int> QuantizeFile(const QuantizeOptions& options, const Settings& settings) {
   LS_ASSIGN(const NpyArray array, DescribeNpy(options.in));
   LS_ASSIGN(const QuantizedTensor tensor, TensorOf(options, array.shape));
   LS_TRY(BytesOf(tensor));
@@ -128,7 +201,7 @@ Result<int> QuantizeFile(const QuantizeOptions& options) {
   LS_ASSIGN(const HostTensor numbers, ReadNpy(options.in, NumbersOf(tensor, number), "the array"));
   HostTensor elements = HostTensor::Poisoned(NumbersOf(tensor, tensor.type));
   HostTensor factors = HostTensor::Poisoned(FactorsOf(tensor));
-  LS_TRY(Quantize(tensor, number, numbers.bytes.data(), options.scale, elements.bytes.data(), factors.bytes.data()));
+  LS_TRY(QuantizeTensor(options, settings, tensor, numbers, elements, factors));
   LS_TRY(WriteNpy(options.out, elements));
   LS_TRY(WriteNpy(options.factors, factors));
   LS_ASSIGN(const double error, ErrorOf(tensor, numbers, elements, factors, options.scale));
@@ -136,7 +209,7 @@ Result<int> QuantizeFile(const QuantizeOptions& options) {
   return kExitOk;
 }
 
-Result<int> DequantizeFile(const QuantizeOptions& options) {
+Result<int> DequantizeFile(const QuantizeOptions& options, const Settings& settings) {
   LS_ASSIGN(NpyArray array, DescribeNpy(options.in));
   LS_ASSIGN(const DataType type, ir::ParseTypeValue("--type", options.type));
   // Two elements of four bits are in a byte.
@@ -148,7 +221,7 @@ Result<int> DequantizeFile(const QuantizeOptions& options) {
   LS_ASSIGN(const HostTensor factors, ReadNpy(options.factors, FactorsOf(tensor), "factors"));
   HostTensor numbers{NumbersOf(tensor, number), {}};
   numbers.bytes.resize(numbers.shape.Bytes());
-  LS_TRY(Dequantize(tensor, elements.bytes.data(), factors.bytes.data(), options.scale, number, numbers.bytes.data()));
+  LS_TRY(DequantizeTensor(options, settings, tensor, elements, factors, numbers));
   LS_TRY(WriteNpy(options.out, numbers));
   Print(options, tensor, number, std::nullopt);
   return kExitOk;
@@ -167,13 +240,14 @@ CLI::App* AddOptions(CLI::App& app, const char* name, const char* about, Quantiz
       ->type_name("NUMBER")
       ->capture_default_str();
   verb->add_option("--out", options.out, "the .npy file to write")->required()->type_name("FILE");
+  options.device.AddTo(*verb, {.plans = false, .functions = false, .host = true});
   verb->add_flag("--json", options.json, "one JSON object on stdout");
   return verb;
 }
 
 }  // namespace
 
-Verb AddQuantize(CLI::App& app, const Settings&) {
+Verb AddQuantize(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<QuantizeOptions>();
   CLI::App* verb = AddOptions(app, "quantize", "Quantise an array in blocks with scale factors (MX, NVFP4)", *options);
   verb->add_option("--factors", options->factors, "the .npy file to write the factors to")
@@ -182,17 +256,17 @@ Verb AddQuantize(CLI::App& app, const Settings&) {
   verb->add_option("--from", options->number, "type of the numbers, if the file does not say it")
       ->type_name("f32|f16|bf16");
   verb->footer(kQuantizeExamples);
-  return [options] { return QuantizeFile(*options); };
+  return [options, &settings] { return QuantizeFile(*options, settings); };
 }
 
-Verb AddDequantize(CLI::App& app, const Settings&) {
+Verb AddDequantize(CLI::App& app, const Settings& settings) {
   auto options = std::make_shared<QuantizeOptions>();
   options->number = "f32";
   CLI::App* verb = AddOptions(app, "dequantize", "Numbers of an array in blocks with scale factors", *options);
   verb->add_option("--factors", options->factors, "the factors, an .npy file")->required()->type_name("FILE");
   verb->add_option("--to", options->number, "type of the numbers")->type_name("f32|f16|bf16")->capture_default_str();
   verb->footer(kDequantizeExamples);
-  return [options] { return DequantizeFile(*options); };
+  return [options, &settings] { return DequantizeFile(*options, settings); };
 }
 
 }  // namespace laneshift::tools

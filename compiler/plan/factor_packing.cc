@@ -1,0 +1,105 @@
+#include "compiler/plan/factor_packing.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/integer_math.h"
+#include "base/text.h"
+#include "compiler/emit/plain_kernel.h"
+#include "compiler/plan/packing.h"
+#include "ir/builder.h"
+#include "ir/stored_tensor.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+using ir::Builder;
+using ir::Operand;
+using ir::ScaleBlock;
+using ir::ValueId;
+
+constexpr int kWarps = 4;  // for each operand
+
+ir::BlockScaling ScalingOf(const Contraction& contraction) {
+  const auto scaling = ir::BlockScalingOf(contraction.scale);
+  LS_CHECK(scaling.has_value(), "no scale factors in blocks");
+  return *scaling;
+}
+
+int64_t RowsOf(const Contraction& contraction, Operand operand) {
+  return operand == Operand::kA ? contraction.m : contraction.n;
+}
+Binding SizeOf(Operand operand) { return operand == Operand::kA ? Binding::kM : Binding::kN; }
+
+// Blocks of 128 rows x 4 factors of one operand.
+ValueId BlocksOf(Builder& b, Operand operand, int run) {
+  const ValueId rows = b.CeilDiv({b.ParamValue(SizeOf(operand)), b.Constant(ScaleBlock::kRows)});
+  const ValueId along_k = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(run * ScaleBlock::kFactors)});
+  return b.Mul({b.Mul({b.ParamValue(Binding::kBatch), rows}), along_k});
+}
+
+void AddRole(Operand operand, int run, ir::Program& program) {
+  ir::Role role{.name = base::Cat("pack_", ir::OperandName(operand)),
+                .kind = ir::RoleKind::kCopy,
+                .first_warp = program.threads / 32,
+                .warps = kWarps};
+  program.threads += 32 * kWarps;
+  std::vector<ir::Op> body;
+  Builder b(program, body);
+  const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
+  const ValueId rows = b.CeilDiv({b.ParamValue(SizeOf(operand)), tile_m});
+  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(run * program.tile_n)});
+  const ValueId begin = operand == Operand::kA ? b.Constant(0) : BlocksOf(b, Operand::kA, run);
+  const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
+  b.InBody([&] {
+    b.PackFactors({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
+                   Builder::Argument(first, 2), begin},
+                  {.operand = operand, .run = run});
+  });
+  role.body = std::move(body);
+  program.roles.push_back(std::move(role));
+}
+
+}  // namespace
+
+bool PacksFactors(const Problem& problem) {
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.scale_layout; }) return kind.scale_layout == ScaleLayout::kLinear;
+        return false;
+      },
+      problem);
+}
+bool PacksFactors(const Contraction& contraction) { return contraction.scale_layout == ScaleLayout::kLinear; }
+
+int64_t PackedFactorBytes(const Contraction& contraction, Operand operand) {
+  return static_cast<int64_t>(
+      ir::ScaleBlocks(ScalingOf(contraction), contraction.batch, RowsOf(contraction, operand), contraction.run)
+          .Bytes());
+}
+
+Result<ir::Program> BuildFactorPack(const Contraction& contraction, const target::Target& target) {
+  ir::Program program;
+  program.name = "pack_factors";
+  program.target = std::string(target.name);
+  program.tile_m = ScaleBlock::kRows;
+  program.tile_n = ir::kPackedFactors * kWarps;
+  program.tile_k = 1;
+  for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kWorkspace, Binding::kM,
+                                Binding::kN, Binding::kK, Binding::kBatch})
+    program.params.push_back({binding});
+  for (const Operand operand : kPackableOperands) AddRole(operand, ScalingOf(contraction).run, program);
+  return LowerProgram(std::move(program), target);
+}
+
+LaunchGeometry FactorPackLaunch(const Contraction& contraction, const ir::Program& program, int sm_count) {
+  const int64_t columns = base::CeilDiv(contraction.run, int64_t{ScalingOf(contraction).run} * program.tile_n);
+  const int64_t rows = base::CeilDiv(std::max(contraction.m, contraction.n), program.tile_m);
+  return LaunchOver(rows * columns * contraction.batch, program, sm_count);
+}
+
+}  // namespace laneshift::compiler
