@@ -111,7 +111,7 @@ class RoleWriter {
       steps_.Add({.kind = StepKind::kReadAccumulator, .bytes = ScaleBytes()});
     }
     if (k_.scales == "cp") steps_.Add({.kind = StepKind::kTensorCopy, .bytes = ScaleBytes()});
-    steps_.Add({.kind = StepKind::kProduct,
+    steps_.Add({.kind = StepKind::kMma,
                 .rows = k_.OwnRows(),
                 .columns = k_.tile_n,
                 .depth = k_.tile_k * k_.bytes / k_.kstep,
@@ -204,7 +204,7 @@ std::vector<PipelineRole> Unspecialised(const PublishedKernel& k) {
 
 TileOrder OrderOf(const std::string& word, bool persistent) {
   if (word == "runs") return TileOrder::kRuns;
-  return word == "taken" || !persistent ? TileOrder::kTaken : TileOrder::kStrides;
+  return word == "clc" || !persistent ? TileOrder::kStolen : TileOrder::kStrides;
 }
 
 // How many CTAs fit on an SM.
