@@ -94,6 +94,15 @@ DistanceNames NamesOf(SourceKind kind) {
   __builtin_unreachable();
 }
 
+// The blocks of scale factors that copies of A or B read: those in memory, or those that factors in rows are packed to
+// (compiler/plan/factor_packing.h).
+template <typename Kind>
+StoredTensor ScaleBlocksOf(Kind kind, Operand operand) {
+  if (!ir::BlockScalingOf(kind.scale) || (operand != Operand::kA && operand != Operand::kB)) return {};
+  if constexpr (requires { kind.scale_layout; }) kind.scale_layout = ScaleLayout::k128x4;
+  return ir::Stored(kind, operand == Operand::kA ? ir::OperandRole::kScaleA : ir::OperandRole::kScaleB);
+}
+
 }  // namespace
 
 OperandSource SourceOf(const Problem& problem, Operand operand) {
@@ -102,8 +111,6 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
       [&](const auto& kind) {
         const StoredTensor memory = ir::Stored(kind, role);
         const SourceAxes axes = AxesOf(kind, operand);
-        const bool scaled = ir::BlockScalingOf(kind.scale) && (operand == Operand::kA || operand == Operand::kB);
-        const ir::OperandRole scales = operand == Operand::kA ? ir::OperandRole::kScaleA : ir::OperandRole::kScaleB;
         return OperandSource{.kind = KindOf(kind, operand),
                              .name = ir::NameOf(problem, role),
                              .memory = memory,
@@ -113,7 +120,7 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .align = ir::AlignmentOf(problem, role),
                              .shared = IsShared(kind, operand),
                              .compression = CompressionOf(kind, operand),
-                             .scales = scaled ? ir::Stored(kind, scales) : StoredTensor{}};
+                             .scales = ScaleBlocksOf(kind, operand)};
       },
       problem);
 }

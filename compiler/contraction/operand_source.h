@@ -33,7 +33,7 @@ struct OperandSource {
   int64_t first = 0;          // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
   bool shared = false;        // one matrix for the whole batch: A, C and D of groups of rows
   int compression = 1;        // elements of K for each one that is stored: 2 of a sparse A
-  ir::StoredTensor scales{};  // its blocks of scale factors (scale=mx, nv)
+  ir::StoredTensor scales{};  // blocks of its scale factors (scale=mx, nv), as copies read them
 
   DataType type() const { return memory.type; }
   // REQUIRES: elements are whole bytes.
