@@ -23,9 +23,6 @@ namespace {
 
 using base::Cat;
 
-constexpr unsigned kTile = 64;  // elements of D per CTA, in both directions
-constexpr unsigned kThreads = 256;
-
 // The index of a step's element in its operand.
 std::string PlaceSource(ir::StepOperand operand, bool gated) {
   const std::string_view columns = gated ? "view.at.n / GATED" : "view.at.n";  // of a group
@@ -119,12 +116,12 @@ std::string EpilogueSource(const Problem& problem) {
 Status LaunchCheck(const device::Device& device, const device::Kernel& kernel, const device::Stream& stream,
                    ReferenceArguments arguments, device::CuDevicePtr totals) {
   void* const addresses[] = {&arguments, &totals};
-  const auto tiles = [](int64_t extent) { return base::CeilDiv(extent, kTile); };
+  const auto tiles = [](int64_t extent) { return base::CeilDiv(extent, kReferenceTile); };
   const int64_t all = tiles(arguments.at.m) * tiles(arguments.at.n) * arguments.at.batches;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(all, int64_t{32} * device.facts().sm_count));
-  return device::Launch(kernel,
-                        {.grid = {grid, 1, 1}, .block = {kThreads, 1, 1}, .cluster = {}, .dynamic_smem_bytes = 0},
-                        stream, addresses);
+  return device::Launch(
+      kernel, {.grid = {grid, 1, 1}, .block = {kReferenceThreads, 1, 1}, .cluster = {}, .dynamic_smem_bytes = 0},
+      stream, addresses);
 }
 
 }  // namespace

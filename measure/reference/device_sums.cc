@@ -9,13 +9,6 @@
 #include "runtime/argument_roles.h"
 
 namespace laneshift::measure {
-namespace {
-
-constexpr int64_t kTile = 64;  // elements per CTA, in both directions
-constexpr unsigned kThreads = 256;
-
-}  // namespace
-
 Result<DeviceSums> DeviceSums::Compile(const Nvrtc& nvrtc, const device::Device& device, const Problem& problem,
                                        CodeForm form) {
   LS_ASSIGN(device::Module module, CompileReference(nvrtc, device, problem, kSumsKernelSource, form));
@@ -34,17 +27,18 @@ Result<StripSums> DeviceSums::Compute(const device::Stream& stream, const Argume
   LS_ASSIGN(const device::DeviceBuffer sums, device::DeviceBuffer::Allocate(device_->context(), bytes));
   LS_ASSIGN(const device::DeviceBuffer magnitudes, device::DeviceBuffer::Allocate(device_->context(), bytes));
   ReferenceArguments operands = ReferenceArgumentsOf(problem_, roles, {});
+  operands.at.scale_shift = strip.scale_shift;
   SumsPart part{.batch = strip.batch,
                 .first_row = strip.first_row,
                 .rows = strip.rows,
                 .sums = reinterpret_cast<double*>(sums.pointer()),
                 .magnitudes = reinterpret_cast<double*>(magnitudes.pointer())};
   void* const addresses[] = {&operands, &part};
-  const int64_t tiles = base::CeilDiv(strip.rows, kTile) * base::CeilDiv(columns, kTile);
+  const int64_t tiles = base::CeilDiv(strip.rows, kReferenceTile) * base::CeilDiv(columns, kReferenceTile);
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, int64_t{32} * device_->facts().sm_count));
-  LS_TRY(device::Launch(kernel_,
-                        {.grid = {grid, 1, 1}, .block = {kThreads, 1, 1}, .cluster = {}, .dynamic_smem_bytes = 0},
-                        stream, addresses));
+  LS_TRY(device::Launch(
+      kernel_, {.grid = {grid, 1, 1}, .block = {kReferenceThreads, 1, 1}, .cluster = {}, .dynamic_smem_bytes = 0},
+      stream, addresses));
   LS_TRY(sums.CopyToHost(stream, result.sums.data(), bytes));
   LS_TRY(magnitudes.CopyToHost(stream, result.magnitudes.data(), bytes));
   LS_TRY(stream.Synchronize());

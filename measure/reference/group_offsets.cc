@@ -159,15 +159,15 @@ std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const Host
   return groups;
 }
 
-std::vector<int64_t> ScaleBlocksOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups) {
-  std::vector<int64_t> blocks;
-  int64_t next = 0;
+std::vector<int64_t> ScaleShiftsOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups) {
+  std::vector<int64_t> shifts;
+  int64_t next = 0;  // block
   for (const auto& [begin, end] : groups) {
-    blocks.push_back(next);
+    shifts.push_back(next * ir::ScaleBlock::kRows - begin);
     const int64_t stored = problem.layout == GroupLayout::kMasked ? problem.m : end - begin;
     next += ir::ScaleBlock::Count(stored, ir::ScaleBlock::kRows);
   }
-  return blocks;
+  return shifts;
 }
 
 int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row) {

@@ -43,8 +43,9 @@ struct RowRange {
 };
 // The rows of each group as kernels take them, whatever is in memory: ascending, without overlap, inside of D.
 std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const HostOperands& operands);
-// The first block of 128 rows of each group's scale factors of A (scale=mx, nv), in memory.
-std::vector<int64_t> ScaleBlocksOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups);
+// From each group's rows of A to the rows of their scale factors (scale=mx, nv): the factors of all groups are those of
+// one matrix, in which each group begins a block of 128 rows.
+std::vector<int64_t> ScaleShiftsOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups);
 // The group that has the row; -1: none.
 int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row);
 

@@ -29,11 +29,13 @@ class ElementView {
     const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
     if (grouped == nullptr) return;
     groups_ = RowsOfGroups(*grouped, operands);
-    scale_blocks_ = ScaleBlocksOfGroups(*grouped, groups_);
+    scale_shifts_ = ScaleShiftsOfGroups(*grouped, groups_);
   }
 
   // The rows of each group; none where the problem has no groups.
   const std::vector<RowRange>& groups() const { return groups_; }
+  // From a row of A to that of its scale factors.
+  int64_t ScaleShift(int64_t batch) const { return groups_.empty() ? 0 : scale_shifts_[static_cast<size_t>(batch)]; }
 
   // Row i of A: zeros outside of an image.
   void Left(int64_t batch, int64_t i, float* to) const {
@@ -50,11 +52,8 @@ class ElementView {
       }
     }
     if (view_.scale_run == 0) return;
-    // The blocks of all groups are those of one matrix.
-    const auto group = static_cast<size_t>(batch);
-    const int64_t product = groups_.empty() ? batch : 0;
-    const int64_t row = groups_.empty() ? i : scale_blocks_[group] * ir::ScaleBlock::kRows + i - groups_[group].begin;
-    for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, view_.LeftScale(product, row, q));
+    const int64_t row = i + ScaleShift(batch);
+    for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, view_.LeftScale(batch, row, q));
   }
   // Column j of B, its elements `step` apart.
   void Right(int64_t batch, int64_t j, float* to, int64_t step) const {
@@ -82,7 +81,7 @@ class ElementView {
   const HostOperands& operands_;
   const unsigned runs_;  // of K
   std::vector<RowRange> groups_{};
-  std::vector<int64_t> scale_blocks_{};  // the first of each group
+  std::vector<int64_t> scale_shifts_{};  // of each group
 };
 
 // Sums of kRows x kColumns elements; `a` has kRows rows of k, `b` has k rows of kColumns.
@@ -216,11 +215,12 @@ Result<Comparison> CompareView(const ElementView& elements, const HostEpilogue& 
 }
 
 // Strip by strip, of as many rows as memory is not tight with, each row by a thread.
-Result<Comparison> CompareStrips(const HostEpilogue& epilogue, const HostTensor& d, const std::vector<RowRange>& groups,
+Result<Comparison> CompareStrips(const ElementView& elements, const HostEpilogue& epilogue, const HostTensor& d,
                                  FunctionValues functions, const EvaluateFunction& evaluate,
                                  const SumStrip& sum_strip) {
   constexpr int64_t kMostElements = int64_t{1} << 22;
   const ProductView& view = epilogue.view();
+  const std::vector<RowRange>& groups = elements.groups();
   const int64_t most_rows = std::max<int64_t>(1, kMostElements / view.n);
   Comparison total;
   const auto pass = [&]() -> Status {
@@ -228,7 +228,7 @@ Result<Comparison> CompareStrips(const HostEpilogue& epilogue, const HostTensor&
     for (int64_t batch = 0; batch < view.batches; ++batch) {
       const auto [begin, end] = groups.empty() ? RowRange{0, view.m} : groups[static_cast<size_t>(batch)];
       for (int64_t row = begin; row < end; row += most_rows) {
-        const Strip strip{batch, row, std::min<int64_t>(most_rows, end - row)};
+        const Strip strip{batch, row, std::min<int64_t>(most_rows, end - row), elements.ScaleShift(batch)};
         LS_ASSIGN(const StripSums sums, sum_strip(strip));
         std::vector<Comparison> parts(static_cast<size_t>(strip.rows));
         ParallelFor(strip.rows, [&](int64_t i) {
@@ -371,9 +371,8 @@ Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operan
 Result<Comparison> CompareSums(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                                const EvaluateFunction& evaluate, const SumStrip& sum_strip) {
   return CompareWhole(problem, operands, d, [&](const HostEpilogue& epilogue, FunctionValues functions) {
-    const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
-    return CompareStrips(epilogue, d, grouped != nullptr ? RowsOfGroups(*grouped, operands) : std::vector<RowRange>{},
-                         std::move(functions), evaluate, sum_strip);
+    return CompareStrips(ElementView(problem, epilogue.view(), operands), epilogue, d, std::move(functions), evaluate,
+                         sum_strip);
   });
 }
 

@@ -43,6 +43,7 @@ struct ProductView {
   double alpha, beta;
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
+  long long scale_shift;  // kGroups: from the rows of A of the group in question to those of its scale factors
   int scale_blocks;     // 1, 2: both operands' are for each row and run, in blocks of 128 rows x 4 runs, or in rows
   int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
   int sparse_wide;      // its elements have 16 or 32 bits
@@ -166,8 +167,9 @@ struct ProductView {
     const long long block = (product * ((rows + 127) / 128) + i / 128) * blocks + factor / 4;
     return block * 512 + i % 32 * 16 + i % 128 / 32 * 4 + factor % 4;
   }
+  // Row i of the scale factors; those of all groups are of one matrix.
   LS_BOTH long long LeftScale(long long product, long long i, long long q) const {
-    if (scale_blocks) return BlockScale(product, m, i, q);
+    if (scale_blocks) return BlockScale(kind == kGroups ? 0 : product, m, i, q);
     return (product * Runs(k) + q / scale_run) * m + i;
   }
   LS_BOTH long long RightScale(long long product, long long q, long long j) const {

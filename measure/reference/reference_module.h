@@ -3,6 +3,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "device/device.h"
@@ -15,6 +16,10 @@ namespace laneshift::measure {
 
 using nvrtc::CodeForm;
 using nvrtc::Nvrtc;
+
+// Of SumTile in reference_operands.cuh: elements of D per CTA, in both directions, and its threads.
+inline constexpr int64_t kReferenceTile = 64;
+inline constexpr unsigned kReferenceThreads = 256;
 
 // `kernel`, one of measure/reference/kernel_source.h and what belongs to it, after the text that declares the operands
 // of the problem. Where there is no assembler for a cubin it is PTX.

@@ -119,7 +119,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
       if (index < 0) return 0.0f;
     }
     const float element = ElementOf(a, start + index * at.a.element);
-    return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row, q));
+    return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row + at.scale_shift, q));
   }
   __device__ float Right(long long batch, long long q, long long column) const {
     const unsigned tap = RunOf(q);
