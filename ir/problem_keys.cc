@@ -95,7 +95,7 @@ constexpr Alias kGemmAliases[] = {
     {"layout layouts order trans", "the contiguous index is a_major=k or m, and b_major=k or n"},
     {"bs batch_size batch_count batchcount batches num_batches l", "use batch="},
     {"sf_layout scale_format swizzle factor_layout", "scale factors lie in blocks, or in rows: scale_layout=linear"},
-    {"groups group", "laneshift has no grouped gemm; use batch=, or a conv with groups="},
+    {"groups group", "use a grouped_gemm with groups=, a gemm with batch=, or a conv with groups="},
     {"acc acc_type accumulator accum compute_type computetype compute", "use sum=f32 or sum=fast"},
     {"strides stride", "use lda=, ldb=, ldc=, ldd=; between matrices stride_a= and so on"},
 };
