@@ -16,9 +16,9 @@ using ir::Builder;
 using ir::ValueId;
 
 // Each warp has several rows, whose loads are in flight together.
-constexpr int kWarps = 4;
-constexpr int kRowsOfWarp = 4;
-constexpr int kTileRows = kWarps * kRowsOfWarp;
+constexpr int kConversionWarps = 4;
+constexpr int kConvertedRowsOfWarp = 4;
+constexpr int kTileRows = kConversionWarps * kConvertedRowsOfWarp;
 constexpr int kTileColumns = 32 * ir::kBlockRowsPiece;
 // Factors are stored for all rows of the layout.
 constexpr int kTilesOfLayout = ir::ScaleBlock::kRows / kTileRows;
@@ -34,12 +34,12 @@ Result<ir::Program> BuildConversion(const BlockConversion& conversion, const tar
   program.tile_m = kTileRows;
   program.tile_n = kTileColumns;
   program.tile_k = 1;
-  program.threads = 32 * kWarps;
+  program.threads = 32 * kConversionWarps;
   for (const Binding binding : {Binding::kBaseA, Binding::kBaseD, Binding::kBaseBlockScaleD})
     program.params.push_back({binding});
   if (conversion.scaling == OutputScaling::kNv) program.params.push_back({Binding::kBaseScaleD});
   for (const Binding binding : {Binding::kM, Binding::kN, Binding::kBatch}) program.params.push_back({binding});
-  ir::Role role{.name = program.name, .kind = ir::RoleKind::kCopy, .warps = kWarps};
+  ir::Role role{.name = program.name, .kind = ir::RoleKind::kCopy, .warps = kConversionWarps};
   std::vector<ir::Op> body;
   Builder b(program, body);
   const ValueId tile_m = b.Constant(kTileRows), tile_n = b.Constant(kTileColumns);

@@ -22,7 +22,7 @@ using ir::Operand;
 using ir::ScaleBlock;
 using ir::ValueId;
 
-constexpr int kWarps = 4;  // for each operand
+constexpr int kFactorWarps = 4;  // for each operand
 
 ir::BlockScaling ScalingOf(const Contraction& contraction) {
   const auto scaling = ir::BlockScalingOf(contraction.scale);
@@ -30,9 +30,6 @@ ir::BlockScaling ScalingOf(const Contraction& contraction) {
   return *scaling;
 }
 
-int64_t RowsOf(const Contraction& contraction, Operand operand) {
-  return operand == Operand::kA ? contraction.m : contraction.n;
-}
 Binding SizeOf(Operand operand) { return operand == Operand::kA ? Binding::kM : Binding::kN; }
 
 // Blocks of 128 rows x 4 factors of one operand.
@@ -46,8 +43,8 @@ void AddRole(Operand operand, int run, ir::Program& program) {
   ir::Role role{.name = base::Cat("pack_", ir::OperandName(operand)),
                 .kind = ir::RoleKind::kCopy,
                 .first_warp = program.threads / 32,
-                .warps = kWarps};
-  program.threads += 32 * kWarps;
+                .warps = kFactorWarps};
+  program.threads += 32 * kFactorWarps;
   std::vector<ir::Op> body;
   Builder b(program, body);
   const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
@@ -77,9 +74,7 @@ bool PacksFactors(const Problem& problem) {
 bool PacksFactors(const Contraction& contraction) { return contraction.scale_layout == ScaleLayout::kLinear; }
 
 int64_t PackedFactorBytes(const Contraction& contraction, Operand operand) {
-  return static_cast<int64_t>(
-      ir::ScaleBlocks(ScalingOf(contraction), contraction.batch, RowsOf(contraction, operand), contraction.run)
-          .Bytes());
+  return static_cast<int64_t>(contraction.Of(operand).scales.Bytes());
 }
 
 Result<ir::Program> BuildFactorPack(const Contraction& contraction, const target::Target& target) {
@@ -87,7 +82,7 @@ Result<ir::Program> BuildFactorPack(const Contraction& contraction, const target
   program.name = "pack_factors";
   program.target = std::string(target.name);
   program.tile_m = ScaleBlock::kRows;
-  program.tile_n = ir::kPackedFactors * kWarps;
+  program.tile_n = ir::kPackedFactors * kFactorWarps;
   program.tile_k = 1;
   for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kWorkspace, Binding::kM,
                                 Binding::kN, Binding::kK, Binding::kBatch})

@@ -19,7 +19,7 @@ using ir::ValueId;
 
 // A warp reduces eight columns (compiler/emit/emit_reductions.cc) of all partial rows, in rounds of 128 rows. Where
 // that would be many rounds, separate warps first reduce sections of two rounds each.
-constexpr int kWarps = 4;
+constexpr int kReductionWarps = 4;
 constexpr int kMostPartialRows = 1024;
 constexpr int kFoldRows = 256;
 
@@ -71,7 +71,7 @@ class ReductionReader {
 
 // CTAs' worth of work, one tile of columns each.
 int64_t TilesOf(const OrderedReduction& reduction, int fold) {
-  const int64_t columns = base::CeilDiv(reduction.length, PartialRows::kUnit * kWarps);
+  const int64_t columns = base::CeilDiv(reduction.length, PartialRows::kUnit * kReductionWarps);
   return fold == 0 ? columns : columns * base::CeilDiv(reduction.lines, fold);
 }
 
@@ -136,14 +136,14 @@ Result<ir::Program> BuildReduction(const ReductionPass& pass, const target::Targ
   program.name = pass.fold > 0 ? "fold_reductions" : "reductions";
   program.target = std::string(target.name);
   program.tile_m = program.tile_k = 1;
-  program.tile_n = PartialRows::kUnit * kWarps;
-  program.threads = 32 * kWarps;
+  program.tile_n = PartialRows::kUnit * kReductionWarps;
+  program.threads = 32 * kReductionWarps;
   for (int i = 0; i < static_cast<int>(pass.from.size()); ++i) {
     for (const Binding binding :
          {ir::BaseOfPartialRows(i), ir::EpilogueBase(i), ir::LengthOfPartialRows(i), ir::CountOfPartialRows(i)})
       program.params.push_back({binding});
   }
-  ir::Role role{.name = "add", .kind = ir::RoleKind::kCopy, .warps = kWarps};
+  ir::Role role{.name = "add", .kind = ir::RoleKind::kCopy, .warps = kReductionWarps};
   std::vector<ir::Op> body;
   Builder b(program, body);
   WriteRole(pass, program, b);
