@@ -207,8 +207,9 @@ std::string CpAsyncKernel(const target::Target& target, int depth) {
   return text.Finish();
 }
 
-// Each CTA of a cluster loads its part of every slot for all of them. Full: the slot's bytes have arrived here. Empty:
-// every CTA of the cluster expects the next bytes.
+// Each CTA of a cluster loads its part of every slot for all of them: thread 0 issues the copies, and a thread of
+// another warp takes the slots. Full: the slot's bytes have arrived here. Empty: every CTA of the cluster expects the
+// next bytes.
 std::string MulticastKernel(const target::Target& target, int ctas) {
   PtxText text(target, target.ptx_version, kThreads, static_cast<unsigned>(ctas), 0, false);
   text.Shared(".b64", "full", kClusterDepth, 8);
@@ -248,19 +249,25 @@ std::string MulticastKernel(const target::Target& target, int ctas) {
     text.Repeat(text.repeats(), [&](const std::string& index) {
       const std::string parity = text.Word("and.b32", index, 1);
       for (int slot = 0; slot < kClusterDepth; ++slot) {
-        text.WaitFor(Cat(full, "+", 8 * slot), parity);
-        expect(slot);
-        for (int rank = 0; rank < ctas; ++rank) {
-          const std::string there = text.Word("mapa.shared::cluster.u32", text.Word("add.u32", empty, 8 * slot), rank);
-          text.Do("mbarrier.arrive.release.cluster.shared::cluster.b64", "_", Cat("[", there, "]"));
-        }
         text.WaitFor(Cat(empty, "+", 8 * slot), parity, /*cluster=*/true);
         issue(slot);
       }
     });
     const std::string end = text.Clock();
     text.StoreClocks(begin, end);
-    for (int slot = 0; slot < kClusterDepth; ++slot) text.WaitFor(Cat(full, "+", 8 * slot), last);
+  });
+  text.Unless(text.Predicate("setp.ne.u32", text.thread(), 32), [&] {
+    std::vector<std::string> ranks;
+    for (int rank = 0; rank < ctas; ++rank) ranks.push_back(text.Word("mapa.shared::cluster.u32", empty, rank));
+    text.Repeat(text.repeats(), [&](const std::string& index) {
+      const std::string parity = text.Word("and.b32", index, 1);
+      for (int slot = 0; slot < kClusterDepth; ++slot) {
+        text.WaitFor(Cat(full, "+", 8 * slot), parity);
+        expect(slot);
+        for (const std::string& there : ranks)
+          text.Do("mbarrier.arrive.release.cluster.shared::cluster.b64", "_", Cat("[", there, "+", 8 * slot, "]"));
+      }
+    });
   });
   text.SyncCta();
   for (int slot = 0; slot < kClusterDepth; ++slot) text.WaitFor(Cat(full, "+", 8 * slot), last);

@@ -33,10 +33,12 @@ class LoadedProbe {
     if (probe.fills_device) {
       unsigned clusters = kEmulatedClusters;
       if (on.clocks == ProbeClocks::kMeasured) {
-        LS_ASSIGN(const int most, device::ActiveClusters(kernel, shape));
-        // One CTA for each SM: two on one SM would share what is measured.
-        clusters =
-            std::min(static_cast<unsigned>(most), static_cast<unsigned>(device.facts().sm_count) / probe.cluster);
+        // One CTA for each SM: two on one SM would share what is measured. The driver counts no clusters of one CTA.
+        clusters = static_cast<unsigned>(device.facts().sm_count) / probe.cluster;
+        if (probe.cluster > 1) {
+          LS_ASSIGN(const int most, device::ActiveClusters(kernel, shape));
+          clusters = std::min(static_cast<unsigned>(most), clusters);
+        }
       }
       shape.grid.x = probe.cluster * std::max(1u, clusters);
     }
