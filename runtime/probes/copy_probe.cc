@@ -249,7 +249,7 @@ std::string MulticastKernel(const target::Target& target, int ctas) {
     text.Repeat(text.repeats(), [&](const std::string& index) {
       const std::string parity = text.Word("and.b32", index, 1);
       for (int slot = 0; slot < kClusterDepth; ++slot) {
-        text.WaitFor(Cat(empty, "+", 8 * slot), parity, /*cluster=*/true);
+        text.WaitFor(Cat(empty, "+", 8 * slot), parity);
         issue(slot);
       }
     });
@@ -265,7 +265,7 @@ std::string MulticastKernel(const target::Target& target, int ctas) {
         text.WaitFor(Cat(full, "+", 8 * slot), parity);
         expect(slot);
         for (const std::string& there : ranks)
-          text.Do("mbarrier.arrive.release.cluster.shared::cluster.b64", "_", Cat("[", there, "+", 8 * slot, "]"));
+          text.Do("mbarrier.arrive.shared::cluster.b64", "_", Cat("[", there, "+", 8 * slot, "]"));
       }
     });
   });

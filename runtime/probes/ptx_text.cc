@@ -98,12 +98,11 @@ void PtxText::StoreClocks(const std::string& begin, const std::string& end) {
   Do("st.global.b64", Cat("[", Wide("add.s64", clocks_, offset), "]"), taken);
 }
 
-void PtxText::WaitFor(const std::string& barrier, const std::string& parity, bool cluster) {
+void PtxText::WaitFor(const std::string& barrier, const std::string& parity) {
   const std::string again = NewLabel();
   Place(again);
   const std::string done = New(RegisterKind::kPredicate);
-  Do(cluster ? "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64" : "mbarrier.try_wait.parity.shared::cta.b64",
-     done, Cat("[", barrier, "]"), parity);
+  Do("mbarrier.try_wait.parity.shared::cta.b64", done, Cat("[", barrier, "]"), parity);
   BranchIf(Cat("!", done), again);
 }
 

@@ -105,7 +105,7 @@ class PtxText {
   void StoreClocks(const std::string& begin, const std::string& end);
 
   // mbarriers, by the address in a register or the name of a variable.
-  void WaitFor(const std::string& barrier, const std::string& parity, bool cluster = false);
+  void WaitFor(const std::string& barrier, const std::string& parity);
   void SyncCta() { Line("bar.sync 0"); }
   // Every thread of the cluster.
   void SyncCluster();
