@@ -117,7 +117,8 @@ constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 1
 constexpr int kFittedTiles = 3, kColumnGroup = 8;
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
-constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};  // where K is all pixels of a batch of images
+constexpr int kSlicesOfPixels[] = {2,  3,  4,  6,  8, 12,
+                                   16, 24, 32, 48, 64};  // where K is all pixels of a batch of images
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring

@@ -146,6 +146,17 @@ Status RoleVerifier::CheckPackFilter(const Op& op) const {
   return Needs({Binding::kPlaneB, Binding::kTapsT, Binding::kLastTapT, Binding::kTapStepT});
 }
 
+Status RoleVerifier::CheckPackIm2col(const Op& op) const {
+  LS_TRY(Needs({Binding::kBaseB, Binding::kPitchB, Binding::kRowB, Binding::kStrideB, Binding::kWorkspace, Binding::kN,
+                Binding::kK, Binding::kChannels}));
+  const bool planes = op.As<PackIm2colAttrs>().planes;
+  for (size_t d = 0; d < (planes ? 3 : 2); ++d) {
+    const SpatialBindings& of = kSpatialBindings[d];
+    LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
+  }
+  return planes ? Needs({Binding::kPlaneB}) : Ok();
+}
+
 // A lane has a line of each block of the tile.
 Status RoleVerifier::CheckPackFactors(const Op& op) const {
   const auto& attrs = op.As<PackFactorsAttrs>();

@@ -163,6 +163,11 @@ struct PackFilterAttrs {
   bool dense = false;   // the taps of the copy follow each other without gaps; else each is a multiple of 16 bytes
   bool operator==(const PackFilterAttrs&) const = default;
 };
+// A copy of pixels, a row for each position of the implicit-GEMM index: see compiler/plan/im2col_packing.h.
+struct PackIm2colAttrs {
+  bool planes = false;  // three spatial dimensions
+  bool operator==(const PackIm2colAttrs&) const = default;
+};
 // The scale factors of an operand, from rows of one for each `run` elements of K to blocks of 128 rows x 4 factors.
 struct PackFactorsAttrs {
   Operand operand = Operand::kA;
@@ -388,15 +393,16 @@ struct WarpRowAttrs {
   bool operator==(const WarpRowAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs,
-                           ReleaseAttrs, DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs,
-                           LoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackFactorsAttrs,
-                           BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
-                           TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs,
-                           AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs,
-                           GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                           ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs,
-                           ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
+                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
+                 BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
+                 TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs,
+                 AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs,
+                 ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ClearPromotedAttrs,
+                 AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
+                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -189,6 +189,8 @@ template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
 template <> inline constexpr auto kFields<PackFilterAttrs> = std::tuple{
     Field{"planes", &PackFilterAttrs::planes, Presence::kOptional},
     Field{"dense", &PackFilterAttrs::dense, Presence::kOptional}};
+template <> inline constexpr auto kFields<PackIm2colAttrs> = std::tuple{
+    Field{"planes", &PackIm2colAttrs::planes, Presence::kOptional}};
 template <> inline constexpr auto kFields<PackFactorsAttrs> = std::tuple{
     Field{"operand", &PackFactorsAttrs::operand},
     Field{"run", &PackFactorsAttrs::run}};

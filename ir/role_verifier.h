@@ -110,6 +110,7 @@ class RoleVerifier {
   Status CheckRowBorderMask(const Op& op) const;
   Status CheckPack(const Op& op) const;
   Status CheckPackFilter(const Op& op) const;
+  Status CheckPackIm2col(const Op& op) const;
   Status CheckPackFactors(const Op& op) const;
   Status CheckBlockRows(const Op& op) const;
   Status CheckReducePartialRows(const Op& op) const;

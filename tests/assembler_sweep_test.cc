@@ -106,7 +106,7 @@ const std::vector<Sweep> kSweeps = {
     Sweep{"narrow_types.txt", 70, {""}},   Sweep{"quantized_outputs.txt", 70, {""}},
     Sweep{"sparse.txt", 38, {""}},         Sweep{"grouped.txt", 80, {""}},
     Sweep{"relatives.txt", 26, {""}},      Sweep{"conv_dgrad.txt", 86, {""}},
-    Sweep{"conv_wgrad.txt", 52, {""}},     Sweep{"conv_layers.txt", 120, kModes, 3},
+    Sweep{"conv_wgrad.txt", 70, {""}},     Sweep{"conv_layers.txt", 120, kModes, 3},
     Sweep{"conv.txt", 800, kModes, 61},
 };
 INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep, testing::ValuesIn(kSweeps), [](const auto& swept) {
@@ -156,6 +156,27 @@ TEST(FilterPack, IsCleanForTheAssembler) {
       }
     }
     EXPECT_EQ(kernels.size(), 3u * 2 * 2) << "for 1, 2 and 4 bytes, two and three dimensions, dense and aligned taps";
+  }
+}
+
+// The kernels that pack pixels as rows of taps.
+TEST(Im2colPack, IsCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  const Schedule schedule = ParseSchedule("b_load=pack")->value;
+  for (const target::Target& target : target::Targets()) {
+    std::set<std::string> kernels;
+    for (const char* type : {"x=bf16", "x=f16", "x=e4m3"}) {
+      for (const char* extents : {"w=9", "h=5 w=9", "d=3 h=5 w=9"}) {
+        const Problem problem = *ParseProblem(std::string("conv_wgrad c=3 k=8 s=3 ") + extents + " " + type);
+        const auto program = compiler::BuildPack(compiler::ContractionOf(problem, schedule), schedule, target);
+        ASSERT_TRUE(program.has_value()) << program.error().message;
+        if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
+        const Status assembled = Assemble(*assembler, *program, target);
+        EXPECT_TRUE(assembled.has_value()) << target.name << " " << type << ": " << assembled.error().message;
+      }
+    }
+    EXPECT_EQ(kernels.size(), 2u * 2) << "for 1 and 2 bytes, two and three dimensions";
   }
 }
 

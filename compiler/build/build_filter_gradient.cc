@@ -62,7 +62,11 @@ ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& 
   parts.channels.push_back({.name = "yx", .stages = schedule.stages, .tiles = {{"y", a.tile}, {"x", b.tile}}});
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0}, of_b{.path = schedule.b_load, .channel = 0, .tile = 1};
   parts.loaders.push_back(std::make_unique<PositionLoader>(of_a, a, contraction, cluster));
-  parts.loaders.push_back(std::make_unique<PositionLoader>(of_b, b, contraction, cluster));
+  if (contraction.b.kind == SourceKind::kMatrix) {
+    parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
+  } else {
+    parts.loaders.push_back(std::make_unique<PositionLoader>(of_b, b, contraction, cluster));
+  }
   parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = -1});
   parts.output = std::make_unique<FilterOutput>(contraction);
   return JoinKernel(std::move(parts), schedule, target);

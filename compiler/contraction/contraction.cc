@@ -36,16 +36,41 @@ void AddExtents(const GroupedGemmProblem& problem, const Schedule&, size_t, Cont
   if (problem.layout == GroupLayout::kMasked) contraction.group_rows = problem.m;
 }
 
+// Pixels of fewer channels than a bulk copy's unit, whose taps fill a row of columns that each of them would waste.
+bool TapsAreColumns(const ConvProblem& problem, const Contraction& contraction) {
+  constexpr int64_t kUnitBytes = 16;
+  const bool dense = TapsAreEven(contraction.d, true) && (problem.beta == 0 || TapsAreEven(contraction.c, true));
+  return dense && problem.groups == 1 && contraction.geometry.taps > 1 && contraction.b.BytesOf(problem.c) < kUnitBytes;
+}
+
+// The same filters, each of one tap with all channels.
+ir::StoredTensor RowsOfFilters(ir::StoredTensor filters) {
+  using enum ir::StoredTensor::Dimension;
+  for (const auto d : {kPixel, kRow, kPlane}) {
+    filters.extents[kElement] *= filters.extents[d];
+    filters.extents[d] = 1;
+  }
+  return filters;
+}
+
 void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t number, Contraction& contraction) {
   contraction.geometry = GeometryOf(problem, contraction.a, schedule, number);
   const ConvGeometry& geometry = contraction.geometry;
   contraction.d_rows = contraction.d.name;
   if (contraction.SumsPixels()) {
     contraction.m = geometry.filters;
-    contraction.n = geometry.channels;
     contraction.run = geometry.positions;
-    contraction.batch = geometry.taps * problem.groups;
     contraction.batch_name = "taps";
+    const bool packs_taps = schedule.b_load == LoadPath::kPack && TapsAreColumns(problem, contraction);
+    if (packs_taps != contraction.packs_taps) {
+      for (OperandSource* const filters : {&contraction.c, &contraction.d}) {
+        const ir::OperandRole role = filters == &contraction.c ? ir::OperandRole::kC : ir::OperandRole::kD;
+        filters->memory = packs_taps ? RowsOfFilters(filters->memory) : ir::Stored(problem, role);
+      }
+    }
+    contraction.packs_taps = packs_taps;
+    contraction.n = packs_taps ? geometry.channels * geometry.taps : geometry.channels;
+    contraction.batch = packs_taps ? 1 : geometry.taps * problem.groups;
     return;
   }
   contraction.m = geometry.positions;

@@ -33,6 +33,9 @@ struct Contraction {
   int64_t group_rows = 0;  // of each of these, as far as there is room; 0: they follow one another
 
   ConvGeometry geometry{};  // of pixels and filters
+  // Of a gradient of filters: B is packed as a row of the channels under every tap for each position, so that the
+  // columns of one matrix are taps x channels (compiler/plan/im2col_packing.h).
+  bool packs_taps = false;
 
   // What is applied to an accumulator.
   double alpha = 1, beta = 0;

@@ -107,5 +107,38 @@ TEST(Contraction, OfAGradientOfWHasPixelsAlongKAndATapForEachMatrix) {
   EXPECT_EQ(wgrad.d.kind, SourceKind::kFilter);
 }
 
+TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
+  using StoredTensor = ir::StoredTensor;
+  const char* text = "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=5 pad=1,2 stride=2";
+  Schedule schedule{.tile_k = 64};
+  schedule.b_load = LoadPath::kPack;
+  Contraction wgrad = ContractionOf(Parsed(text), schedule);
+  EXPECT_TRUE(wgrad.packs_taps);
+  EXPECT_EQ(wgrad.m, 24);
+  EXPECT_EQ(wgrad.n, 15 * 3);
+  EXPECT_EQ(wgrad.run, 2 * 5 * 6);
+  EXPECT_EQ(wgrad.batch, 1);
+  EXPECT_EQ(wgrad.d.memory.extents, (StoredTensor::Dimensions{24, 1, 1, 1, 15 * 3}));
+
+  schedule.b_load = LoadPath::kTma;
+  wgrad = ContractionOf(Parsed(text), schedule);
+  EXPECT_FALSE(wgrad.packs_taps);
+  EXPECT_EQ(wgrad.n, 3);
+  EXPECT_EQ(wgrad.batch, 15);
+  EXPECT_EQ(wgrad.d.memory.extents, (StoredTensor::Dimensions{24, 1, 3, 5, 3}));
+
+  schedule.b_load = LoadPath::kPack;
+  for (const char* other : {
+           "conv_wgrad n=2 h=9 w=11 c=8 k=24 r=3 s=5",                   // pixels of 16 bytes
+           "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=1 s=1",                   // one tap
+           "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=5 w_tap=4",           // gaps between the taps
+           "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=5 z_pixel=4 beta=1",  // the same of C
+           "conv_wgrad n=2 h=9 w=11 c=6 k=24 r=3 s=5 groups=2",
+       }) {
+    const Problem problem = Parsed(other);
+    EXPECT_FALSE(ContractionOf(problem, schedule).packs_taps) << other;
+  }
+}
+
 }  // namespace
 }  // namespace laneshift::compiler

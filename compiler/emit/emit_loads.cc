@@ -75,6 +75,8 @@ void RoleEmitter::PackFilter(const Op& op) {
   EmitPackFilter(cx_, op.As<ir::PackFilterAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2));
 }
 
+void RoleEmitter::PackIm2col(const Op& op) { EmitPackIm2col(cx_, op.As<ir::PackIm2colAttrs>(), Index(op, 0)); }
+
 void RoleEmitter::PackFactors(const Op& op) {
   EmitPackFactors(cx_, op.As<ir::PackFactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
 }

@@ -152,6 +152,9 @@ void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row,
 void EmitPackFilter(const RoleContext& cx, const ir::PackFilterAttrs& attrs, Value* filter, Value* channel,
                     Value* matrix);
 
+// emit_pack_im2col.cc: pixels under the taps of a filter, a row for each position, the same way.
+void EmitPackIm2col(const RoleContext& cx, const ir::PackIm2colAttrs& attrs, Value* position);
+
 // emit_pack_factors.cc: a tile of scale factors, from rows to blocks, the same way.
 void EmitPackFactors(const RoleContext& cx, const ir::PackFactorsAttrs& attrs, Value* row, Value* factor, Value* batch,
                      Value* block);

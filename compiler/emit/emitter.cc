@@ -120,7 +120,7 @@ void Emitter::If(Value* condition, const std::function<void()>& then, const std:
   b_.SetInsertPoint(end);
 }
 
-void Emitter::For(Value* low, Value* high, int step, const std::function<void(Value*)>& body) {
+void Emitter::For(Value* low, Value* high, Value* step, const std::function<void(Value*)>& body) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* head = NewBlock();
   llvm::BasicBlock* inside = NewBlock();
@@ -132,7 +132,7 @@ void Emitter::For(Value* low, Value* high, int step, const std::function<void(Va
   b_.CreateCondBr(b_.CreateICmpULT(index, high), inside, end);
   b_.SetInsertPoint(inside);
   body(index);
-  index->addIncoming(b_.CreateNUWAdd(index, llvm::ConstantInt::get(low->getType(), step)), b_.GetInsertBlock());
+  index->addIncoming(b_.CreateNUWAdd(index, step), b_.GetInsertBlock());
   llvm::BranchInst* latch = b_.CreateBr(head);
   llvm::LLVMContext& context = b_.getContext();
   auto* rolled = llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.disable")});

@@ -58,7 +58,10 @@ class Emitter {
   // --- Structured control flow.
   void If(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
   // for (i = low; i < high; i += step), rolled.
-  void For(Value* low, Value* high, int step, const std::function<void(Value*)>& body);
+  void For(Value* low, Value* high, Value* step, const std::function<void(Value*)>& body);
+  void For(Value* low, Value* high, int step, const std::function<void(Value*)>& body) {
+    For(low, high, llvm::ConstantInt::get(low->getType(), static_cast<uint64_t>(step)), body);
+  }
   // `body` gives the condition on which it runs again.
   void DoWhile(const std::function<Value*()>& body);
   // One thread of the converged warp runs `body`; the warp reconverges after it.

@@ -131,7 +131,7 @@ class KernelPlanner {
   int most_ = 1;  // clusters of the main kernel at one time
 };
 
-// A copy is read once and written once.
+// An operand is read once, and its copy written once, which is as large but for rows of all taps.
 MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   MoveWork work;
   const bool packs_factors = PacksFactors(problem);
@@ -141,6 +141,10 @@ MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   const Contraction contraction = ContractionOf(problem, schedule);
   const size_t steps = PackStepsOf(contraction, schedule).size() + (packs_factors ? 1 : 0);
   work.kernels = static_cast<int>(ContractionsOf(problem) * steps);
+  if (contraction.packs_taps) {
+    constexpr ir::Operand kPixels = ir::Operand::kB;
+    work.bytes += PackedBytes(contraction, schedule, kPixels) - BytesToPack(problem, schedule, kPixels);
+  }
   if (!packs_factors) return work;
   for (const ir::OperandRole role : {ir::OperandRole::kScaleA, ir::OperandRole::kScaleB})
     work.bytes += static_cast<int64_t>(ir::Stored(problem, role).Bytes());

@@ -205,12 +205,30 @@ TEST(PlanKernels, TakesTheForwardKernelForAGradientOfX) {
 
 // Pixels of y and of x have different numbers of rows: a kernel for each.
 TEST(PlanKernels, PacksThePixelsOfEachOperand) {
-  const Planned planned = PlanOf("conv_wgrad n=2 h=9 w=11 c=5 k=7 r=3 s=3",
+  const Planned planned = PlanOf("conv_wgrad n=2 h=9 w=11 c=12 k=7 r=3 s=3",
                                  "tile=64x16x64 stages=4 acc=1 a_load=pack b_load=pack d_store=direct");
   ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kPack, LaunchPurpose::kMain}));
   EXPECT_EQ(PlaceOf(planned.plan.launches[0], ir::Binding::kWorkspace), PlaceOf(planned.Product(), ir::Binding::kMapA));
   EXPECT_EQ(PlaceOf(planned.plan.launches[1], ir::Binding::kWorkspace), PlaceOf(planned.Product(), ir::Binding::kMapB));
   EXPECT_EQ(planned.plan.workspace.BytesFor(WorkspaceUse::kPackedCopy), 128u * (2 * 7 * 9 + 2 * 9 * 11));
+}
+
+// Of few channels: a row of nine taps of five channels, padded to 48 columns, for each position.
+TEST(PlanKernels, PacksPixelsAsRowsOfTaps) {
+  const char *problem = "conv_wgrad n=2 h=9 w=11 c=5 k=64 r=3 s=3",
+             *schedule = "tile=64x48x64 stages=4 acc=1 b_load=pack d_store=direct";
+  const Planned planned = PlanOf(problem, schedule);
+  ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kMain}));
+  const PlannedLaunch& pack = planned.plan.launches[0];
+  constexpr size_t kPositions = 2 * 7 * 9, kCopy = kPositions * 48 * 2;
+  EXPECT_EQ(pack.geometry.grid, 1u) << "of 128 positions";
+  EXPECT_EQ(PlaceOf(pack, ir::Binding::kWorkspace), kCounters);
+  EXPECT_EQ(PlaceOf(pack, ir::Binding::kBaseB), std::nullopt) << "the caller's";
+  EXPECT_EQ(PlaceOf(planned.Product(), ir::Binding::kMapB), kCounters);
+  EXPECT_EQ(planned.plan.workspace.Bytes(), kCounters + kCopy);
+  EXPECT_EQ(planned.Product().geometry.grid, 1u) << "one product for all taps";
+  const PlanMoves moves = MovesOf(planned.problem, planned.schedule, planned.Product().program);
+  EXPECT_EQ(moves.before, (MoveWork{1, 2 * 9 * 11 * 5 * 2 + static_cast<int64_t>(kCopy)}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "compiler/emit/plain_kernel.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/plan/filter_packing.h"
+#include "compiler/plan/im2col_packing.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -175,6 +176,7 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
     }
+    if (contraction.packs_taps && operand == Operand::kB) continue;
     if (source.kind == SourceKind::kPixels && !PixelsAreEven(source.memory)) {
       return MakeError(ErrorCode::kUnsupported,
                        Cat(name,
@@ -213,6 +215,7 @@ PackedProduct ProductOf(Contraction contraction, const Schedule& schedule) {
 OperandSource SourceForProduct(const Contraction& contraction, const Schedule& schedule, Operand operand) {
   const OperandSource& source = contraction.Of(operand);
   if (!IsPacked(schedule, operand)) return source;
+  if (contraction.packs_taps && operand == Operand::kB) return Im2colMatrix(contraction);
   return source.kind == SourceKind::kFilter ? PackedFilter(contraction, schedule) : Packed(source);
 }
 
@@ -238,9 +241,13 @@ std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule
     const bool together = kind == SourceKind::kMatrix && !contraction.IsSparse();
     matrices = matrices || together;
     if (together) continue;
-    PackStep step{
-        kind == SourceKind::kPixels ? RowsOfPixels(contraction, operand) : OfStoredDepth(contraction, operand),
-        schedule};
+    PackStep step{contraction, schedule};
+    if (kind != SourceKind::kPixels) {
+      step.contraction = OfStoredDepth(contraction, operand);
+    } else if (!contraction.packs_taps || operand == Operand::kA) {
+      step.contraction = RowsOfPixels(contraction, operand);
+      step.contraction.packs_taps = false;
+    }
     const Operand other = operand == Operand::kA ? Operand::kB : Operand::kA;
     if (IsPacked(schedule, other)) PathOf(step.schedule, other) = LoadPath::kTma;
     steps.push_back(std::move(step));
@@ -255,11 +262,15 @@ namespace {
 bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
   return IsTransposedFilter(contraction.b) && IsPacked(schedule, Operand::kB);
 }
+bool IsIm2colStep(const Contraction& contraction, const Schedule& schedule) {
+  return contraction.packs_taps && IsPacked(schedule, Operand::kB);
+}
 
 }  // namespace
 
 Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   if (IsFilterStep(contraction, schedule)) return BuildFilterPack(contraction, schedule, target);
+  if (IsIm2colStep(contraction, schedule)) return BuildIm2colPack(contraction, target);
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
@@ -284,6 +295,7 @@ Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& sc
 LaunchGeometry PackLaunch(const Contraction& contraction, const Schedule& schedule, const ir::Program& program,
                           int sm_count) {
   if (IsFilterStep(contraction, schedule)) return LaunchOver(TilesOfFilter(contraction, program), program, sm_count);
+  if (IsIm2colStep(contraction, schedule)) return LaunchOver(TilesOfIm2col(contraction, program), program, sm_count);
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
   for (const Operand operand : kPackableOperands) {

@@ -3,6 +3,8 @@
 // operands in that layout; one kernel before it makes the copies of matrices, or one that of each other operand.
 //
 //   matrices and pixels that the TMA cannot reach (compiler/legality/tma_addressable.h): the same rows, aligned
+//   pixels of a few channels that a gradient of filters is computed from: a row for each output pixel, of all that the
+//   filter covers (compiler/plan/im2col_packing.h)
 //   filters that a gradient of x is computed from: a row for each channel of x, of taps of channels of y, the taps in
 //   the order in which the gradient reads them (compiler/plan/filter_packing.h)
 //
