@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -117,8 +118,8 @@ constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 1
 constexpr int kFittedTiles = 3, kColumnGroup = 8;
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
-constexpr int kSlicesOfPixels[] = {2,  3,  4,  6,  8, 12,
-                                   16, 24, 32, 48, 64};  // where K is all pixels of a batch of images
+constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
+constexpr int kMostSlices = 64;                                         // that a schedule can say
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
@@ -315,14 +316,21 @@ class ShapeList {
     if (contraction_.grouped) return;
     const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
-    if (work.Tiles() > 4 * target_.default_sm_count) return;
+    if (rest == 0 || work.Tiles() > 4 * target_.default_sm_count) return;
+    for (const int slices : SlicesOf(rest)) {
+      shape.split_k = slices;
+      Add(shape);
+    }
+  }
+  // Of at most two rounds: what fills one and what fills two, and between them.
+  std::set<int> SlicesOf(int64_t tiles) const {
     const std::span<const int> choices =
         contraction_.SumsPixels() ? std::span<const int>(kSlicesOfPixels) : std::span<const int>(kSlices);
-    for (const int slices : choices) {
-      if (rest * slices > 2 * target_.default_sm_count) return;
-      shape.split_k = slices;
-      if (rest > 0) Add(shape);
-    }
+    std::set<int> slices(choices.begin(), choices.end());
+    for (const int rounds : {1, 2})
+      slices.insert(static_cast<int>(std::min<int64_t>(rounds * target_.default_sm_count / tiles, kMostSlices)));
+    std::erase_if(slices, [&](int64_t count) { return count < 2 || count * tiles > 2 * target_.default_sm_count; });
+    return slices;
   }
   compiler::WorkPlan WorkOf(const Schedule& shape) const {
     return compiler::PlanWork(contraction_.Under(problem_, shape), shape);

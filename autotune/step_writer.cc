@@ -143,7 +143,7 @@ class StepWriter {
     if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
       const SharedLayout& tile = Tile(op, 0, pixels->tile);
       const int parts = program_.Parts(pixels->to);
-      Step load = Load(tile, ir::BoxBytes(tile, program_.FindParam(pixels->map)->box) * parts, false, parts);
+      Step load = Load(tile, pixels->Bytes(tile, program_.FindParam(pixels->map)->box) * parts, false, parts);
       load.pixels = true;
       return load;
     }

@@ -38,7 +38,9 @@ Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastS
   const int parts = program_.Parts(to);
   const TileSlot& slot = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(tile)];
   const SharedLayout& box = program_.FindParam(map)->box;
-  values_[op.operands[0]].tma_bytes += BoxBytes(slot.layout, box) * parts * program_.ctas;
+  const auto* pixels = std::get_if<PixelLoadAttrs>(&op.attrs);
+  const int bytes = pixels != nullptr ? pixels->Bytes(slot.layout, box) : BoxBytes(slot.layout, box);
+  values_[op.operands[0]].tma_bytes += bytes * parts * program_.ctas;
   if (HasBox(slot.layout, box, parts, part)) return Ok();
   return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of tile ", slot.name));
 }
@@ -77,7 +79,10 @@ Status RoleVerifier::CheckLoadPixels(const Op& op) {
   if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is not a tensor map");
   LS_TRY(FillTile(op, attrs.tile));
   LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
-  const int rows = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer;
+  const SharedLayout& layout = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+  if (!InRange(attrs.column, PixelLoadAttrs::kEveryColumn, layout.Columns()))
+    return Broken(8, Cat("column=", attrs.column, " is not one of the tile's ", layout.Columns()));
+  const int rows = layout.outer;
   if (InRange(attrs.row, 0, rows - program_.FindParam(attrs.map)->box.outer * program_.Parts(attrs.to) + 1))
     return Ok();
   return Broken(8, Cat("a box from row ", attrs.row, " on exceeds the tile of ", rows, " rows"));

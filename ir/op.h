@@ -137,10 +137,18 @@ struct LoadAttrs {
 };
 // A tile of a convolution: `map` gives the box, which is written to the tile from row `row` on.
 struct PixelLoadAttrs {
+  static constexpr int kEveryColumn = -1;
+
   int tile = 0;
   Binding map = Binding::kMapA;
+  int column = kEveryColumn;  // of the tile, in spans of its swizzle (SharedLayout::Columns)
   int row = 0;
   MulticastScope to = MulticastScope::kOwn;
+
+  // Bytes that it brings into `layout`, in boxes `box`.
+  int Bytes(const SharedLayout& layout, const SharedLayout& box) const {
+    return BoxBytes(layout, box) / (column == kEveryColumn ? 1 : layout.Columns());
+  }
   bool operator==(const PixelLoadAttrs&) const = default;
 };
 struct GatherAttrs {

@@ -172,6 +172,7 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
+    Field{"column", &PixelLoadAttrs::column, Presence::kOptional},
     Field{"row", &PixelLoadAttrs::row, Presence::kOptional},
     Field{"to", &PixelLoadAttrs::to, Presence::kOptional}};
 template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{

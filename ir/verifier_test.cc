@@ -286,6 +286,8 @@ constexpr Broken kBrokenConvolutions[] = {
     {8, kPixels, "map=map_a", "map=alpha", "map is not a tensor map"},
     {8, kShift, "tile=edge0 map=map_edge row=7", "tile=edge0 map=map_edge row=8", "a box from row 8 on exceeds the tile of 8 rows"},
     {8, kShift, "tile=edge0 map=map_edge row=1", "tile=edge0 map=map_edge row=-1", "a box from row -1 on exceeds the tile of 8 rows"},
+    {8, kShift, "tile=edge0 map=map_edge row=7", "tile=edge0 map=map_edge column=1 row=7", "column=1 is not one of the tile's 1"},
+    {8, kShift, "tile=edge0 map=map_edge row=7", "tile=edge0 map=map_edge column=-2 row=7", "column=-2 is not one of the tile's 1"},
     {8, kShift, "tile=x0 map=map_a", "tile=7 map=map_a", "has no tile 7"},
     {8, kShift, "tensor.copy %189, %188 tile=x0", "tensor.copy %189, %188 tile=7", "has no tile 7"},
     {8, kShift, "%190, %187 b=w", "%190, %187 b=7", "has no tile 7"},

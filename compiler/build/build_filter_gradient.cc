@@ -1,5 +1,5 @@
-// The parts of the kernel of a gradient of filters: for each tap a product of the gradient of y, transposed, and the
-// pixels of x under that tap. Both have positions of the implicit-GEMM index along K.
+// The parts of the kernel of a gradient of filters: a product of the gradient of y, transposed, and the pixels of x
+// under every tap, whose columns are of several taps or of one. Both have positions of the implicit-GEMM index along K.
 #include <utility>
 
 #include "compiler/build/kernel_frame.h"
@@ -15,7 +15,8 @@ using ir::Builder;
 using ir::Operand;
 using ir::ValueId;
 
-// Rows of D are filters of a group, its columns their channels; a matrix of the batch is a tap.
+// Rows of D are filters of a group, its columns their channels, of every tap or of the one that a matrix of the batch
+// is.
 class FilterOutput final : public OutputTensor {
  public:
   // REQUIRES: it outlives the output.

@@ -1,5 +1,6 @@
 // PositionLoader: an operand of the gradient of filters. A block of K is positions of the implicit-GEMM index, which
-// are the rows of its tile; the elements of a row are channels. Bulk im2col copies bring it.
+// are the rows of its tile; the elements of a row are channels, of x those under one tap or under several. Bulk im2col
+// copies bring it.
 //
 // Thread-safety: a value.
 #pragma once
@@ -29,15 +30,27 @@ class PositionLoader final : public OperandLoader {
         matrix_(matrix),
         pixels_(contraction.geometry),
         reads_taps_(contraction.ReadsTaps(matrix.operand)),
+        taps_(contraction.taps),
         parts_(parts) {}
 
-  void AddParams(std::vector<ir::Param>& params) const override { matrix_.AddParams(target().path, parts_, params); }
+  void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
 
  private:
+  // What one copy brings of each block: where its channels begin, how far from the index its pixels are, and the column
+  // of the tile that it fills.
+  struct Piece {
+    ir::ValueId channel = ir::kNoValue;
+    std::vector<ir::ValueId> offsets{};
+    int column = ir::PixelLoadAttrs::kEveryColumn;
+  };
+  std::vector<Piece> PiecesOf(ir::Builder& b, const Corner& corner) const;
+  Piece PieceOf(ir::Builder& b, ir::ValueId channel, const std::vector<ir::ValueId>& taps) const;
+
   const MatrixOperand matrix_;
   const PixelIndex pixels_;
   const bool reads_taps_;
+  const FilterTaps taps_;
   const OperandParts& parts_;
 };
 

@@ -36,11 +36,17 @@ void AddExtents(const GroupedGemmProblem& problem, const Schedule&, size_t, Cont
   if (problem.layout == GroupLayout::kMasked) contraction.group_rows = problem.m;
 }
 
-// Pixels of fewer channels than a bulk copy's unit, whose taps fill a row of columns that each of them would waste.
-bool TapsAreColumns(const ConvProblem& problem, const Contraction& contraction) {
-  constexpr int64_t kUnitBytes = 16;
+// The taps of a filter of one group are columns of a matrix where they follow each other in memory, and no unit that is
+// loaded belongs to two of them: a span of a swizzled tile, or an element of a packed copy. Pixels of fewer bytes than
+// a bulk copy begins at are packed so.
+FilterTaps TapsOf(const ConvProblem& problem, const Schedule& schedule, const Contraction& contraction) {
+  constexpr int64_t kSpanBytes = 128, kUnitBytes = 16;
   const bool dense = TapsAreEven(contraction.d, true) && (problem.beta == 0 || TapsAreEven(contraction.c, true));
-  return dense && problem.groups == 1 && contraction.geometry.taps > 1 && contraction.b.BytesOf(problem.c) < kUnitBytes;
+  if (!dense || problem.groups > 1 || contraction.geometry.taps == 1) return FilterTaps::kMatrices;
+  const int64_t bytes = contraction.b.BytesOf(problem.c);
+  if (bytes % kSpanBytes == 0) return FilterTaps::kColumns;
+  const bool packs = bytes < kUnitBytes && schedule.b_load == LoadPath::kPack;
+  return packs ? FilterTaps::kPackedColumns : FilterTaps::kMatrices;
 }
 
 // The same filters, each of one tap with all channels.
@@ -61,16 +67,17 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
     contraction.m = geometry.filters;
     contraction.run = geometry.positions;
     contraction.batch_name = "taps";
-    const bool packs_taps = schedule.b_load == LoadPath::kPack && TapsAreColumns(problem, contraction);
-    if (packs_taps != contraction.packs_taps) {
+    const FilterTaps taps = TapsOf(problem, schedule, contraction);
+    const bool columns = taps != FilterTaps::kMatrices;
+    if (columns != (contraction.taps != FilterTaps::kMatrices)) {
       for (OperandSource* const filters : {&contraction.c, &contraction.d}) {
         const ir::OperandRole role = filters == &contraction.c ? ir::OperandRole::kC : ir::OperandRole::kD;
-        filters->memory = packs_taps ? RowsOfFilters(filters->memory) : ir::Stored(problem, role);
+        filters->memory = columns ? RowsOfFilters(filters->memory) : ir::Stored(problem, role);
       }
     }
-    contraction.packs_taps = packs_taps;
-    contraction.n = packs_taps ? geometry.channels * geometry.taps : geometry.channels;
-    contraction.batch = packs_taps ? 1 : geometry.taps * problem.groups;
+    contraction.taps = taps;
+    contraction.n = columns ? geometry.channels * geometry.taps : geometry.channels;
+    contraction.batch = columns ? 1 : geometry.taps * problem.groups;
     return;
   }
   contraction.m = geometry.positions;

@@ -16,6 +16,13 @@
 
 namespace laneshift::compiler {
 
+// What the taps are where D is filters: the gradient of filters.
+enum class FilterTaps : uint8_t {
+  kMatrices,       // those of each group of channels are matrices of the batch
+  kColumns,        // adjacent columns of one matrix, of taps x channels columns
+  kPackedColumns,  // the same, where B is packed as the im2col matrix (compiler/plan/im2col_packing.h)
+};
+
 struct Contraction {
   OperandSource a, b, c, d;
   std::string_view d_rows{};  // how messages call the rows of D: "D", "y"
@@ -26,16 +33,14 @@ struct Contraction {
   int64_t columns = 0;  // of D: half of n where the epilogue is a gated linear unit
   // K is `runs` runs of `run` elements, each read in whole blocks: one run of a matrix, the channels of each tap.
   int64_t run = 0, runs = 1;
-  int64_t batch = 1;              // matrices, groups of channels or of rows, or taps of the filters of each group
+  int64_t batch = 1;              // matrices, groups of channels or of rows, or taps of the filters (FilterTaps)
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"; of the gradient of filters "taps"
 
   bool grouped = false;    // the batch is groups of rows of one A, C and D, whose sizes only the device knows
   int64_t group_rows = 0;  // of each of these, as far as there is room; 0: they follow one another
 
   ConvGeometry geometry{};  // of pixels and filters
-  // Of a gradient of filters: B is packed as a row of the channels under every tap for each position, so that the
-  // columns of one matrix are taps x channels (compiler/plan/im2col_packing.h).
-  bool packs_taps = false;
+  FilterTaps taps = FilterTaps::kMatrices;
 
   // What is applied to an accumulator.
   double alpha = 1, beta = 0;

@@ -107,13 +107,27 @@ TEST(Contraction, OfAGradientOfWHasPixelsAlongKAndATapForEachMatrix) {
   EXPECT_EQ(wgrad.d.kind, SourceKind::kFilter);
 }
 
+// Filters of one group whose taps have whole spans of a swizzled tile.
+TEST(Contraction, OfAGradientOfWHasTapsAsColumns) {
+  const Contraction wgrad =
+      ContractionOf(Parsed("conv_wgrad n=2 h=9 w=11 c=192 k=24 r=3 s=5 pad=1,2 beta=1"), Schedule{.tile_k = 64});
+  EXPECT_EQ(wgrad.taps, FilterTaps::kColumns);
+  EXPECT_EQ(wgrad.m, 24);
+  EXPECT_EQ(wgrad.n, 15 * 192);
+  EXPECT_EQ(wgrad.run, 2 * 9 * 11);
+  EXPECT_EQ(wgrad.batch, 1);
+  EXPECT_EQ(wgrad.b.kind, SourceKind::kPixels);
+  for (const OperandSource& filters : {wgrad.c, wgrad.d})
+    EXPECT_EQ(filters.memory.extents, (ir::StoredTensor::Dimensions{24, 1, 1, 1, 15 * 192}));
+}
+
 TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
   using StoredTensor = ir::StoredTensor;
   const char* text = "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=5 pad=1,2 stride=2";
   Schedule schedule{.tile_k = 64};
   schedule.b_load = LoadPath::kPack;
   Contraction wgrad = ContractionOf(Parsed(text), schedule);
-  EXPECT_TRUE(wgrad.packs_taps);
+  EXPECT_EQ(wgrad.taps, FilterTaps::kPackedColumns);
   EXPECT_EQ(wgrad.m, 24);
   EXPECT_EQ(wgrad.n, 15 * 3);
   EXPECT_EQ(wgrad.run, 2 * 5 * 6);
@@ -122,7 +136,7 @@ TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
 
   schedule.b_load = LoadPath::kTma;
   wgrad = ContractionOf(Parsed(text), schedule);
-  EXPECT_FALSE(wgrad.packs_taps);
+  EXPECT_EQ(wgrad.taps, FilterTaps::kMatrices);
   EXPECT_EQ(wgrad.n, 3);
   EXPECT_EQ(wgrad.batch, 15);
   EXPECT_EQ(wgrad.d.memory.extents, (StoredTensor::Dimensions{24, 1, 3, 5, 3}));
@@ -136,7 +150,7 @@ TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
            "conv_wgrad n=2 h=9 w=11 c=6 k=24 r=3 s=5 groups=2",
        }) {
     const Problem problem = Parsed(other);
-    EXPECT_FALSE(ContractionOf(problem, schedule).packs_taps) << other;
+    EXPECT_EQ(ContractionOf(problem, schedule).taps, FilterTaps::kMatrices) << other;
   }
 }
 

@@ -35,8 +35,10 @@ void RoleEmitter::LoadPixels(const Op& op) {
   for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
   for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
   Value* part = PartOffset(attrs.to, layout, attrs.map);
-  for (int column = 0; column < layout.Columns(); ++column) {
-    at[0] = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+  const bool every = attrs.column == ir::PixelLoadAttrs::kEveryColumn;
+  const int first = every ? 0 : attrs.column, end = every ? layout.Columns() : attrs.column + 1;
+  for (int column = first; column < end; ++column) {
+    at[0] = b_.CreateAdd(Index(op, 1), e_.C32((column - first) * layout.ColumnElements()));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
     if (part != nullptr) to = e_.Offset(to, part);
     e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,

@@ -63,8 +63,10 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
     if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
-      const int tile = op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().tile : op.As<ir::PixelLoadAttrs>().tile;
-      expected.loads += channel.tiles[tile].layout.Columns();
+      const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs);
+      const int tile = pixels != nullptr ? pixels->tile : op.As<ir::LoadAttrs>().tile;
+      const bool one = pixels != nullptr && pixels->column != ir::PixelLoadAttrs::kEveryColumn;
+      expected.loads += one ? 1 : channel.tiles[tile].layout.Columns();
     }
     Count(program, op.body, channel_of, role, expected);
   }

@@ -200,7 +200,7 @@ class RoleLowering {
       }
       if (op.kind == OpKind::kLoadPixels && op.operands[0] == slot) {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
-        bytes += BoxBytes(program_.channels[channel].tiles[attrs.tile].layout, program_.FindParam(attrs.map)->box) *
+        bytes += attrs.Bytes(program_.channels[channel].tiles[attrs.tile].layout, program_.FindParam(attrs.map)->box) *
                  program_.Parts(attrs.to);
       }
     });

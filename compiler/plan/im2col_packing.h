@@ -14,7 +14,7 @@
 
 namespace laneshift::compiler {
 
-// The copy: a matrix whose rows are K. REQUIRES: Contraction::packs_taps.
+// The copy: a matrix whose rows are K. REQUIRES: its taps are kPackedColumns.
 OperandSource Im2colMatrix(const Contraction& contraction);
 
 // The kernel that makes it. Its parameters are those of the contraction. Lowered, with its storage.

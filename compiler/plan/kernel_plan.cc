@@ -141,7 +141,7 @@ MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   const Contraction contraction = ContractionOf(problem, schedule);
   const size_t steps = PackStepsOf(contraction, schedule).size() + (packs_factors ? 1 : 0);
   work.kernels = static_cast<int>(ContractionsOf(problem) * steps);
-  if (contraction.packs_taps) {
+  if (contraction.taps == FilterTaps::kPackedColumns) {
     constexpr ir::Operand kPixels = ir::Operand::kB;
     work.bytes += PackedBytes(contraction, schedule, kPixels) - BytesToPack(problem, schedule, kPixels);
   }

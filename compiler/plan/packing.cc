@@ -176,7 +176,7 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
     }
-    if (contraction.packs_taps && operand == Operand::kB) continue;
+    if (operand == Operand::kB && contraction.taps == FilterTaps::kPackedColumns) continue;
     if (source.kind == SourceKind::kPixels && !PixelsAreEven(source.memory)) {
       return MakeError(ErrorCode::kUnsupported,
                        Cat(name,
@@ -215,7 +215,7 @@ PackedProduct ProductOf(Contraction contraction, const Schedule& schedule) {
 OperandSource SourceForProduct(const Contraction& contraction, const Schedule& schedule, Operand operand) {
   const OperandSource& source = contraction.Of(operand);
   if (!IsPacked(schedule, operand)) return source;
-  if (contraction.packs_taps && operand == Operand::kB) return Im2colMatrix(contraction);
+  if (operand == Operand::kB && contraction.taps == FilterTaps::kPackedColumns) return Im2colMatrix(contraction);
   return source.kind == SourceKind::kFilter ? PackedFilter(contraction, schedule) : Packed(source);
 }
 
@@ -244,9 +244,9 @@ std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule
     PackStep step{contraction, schedule};
     if (kind != SourceKind::kPixels) {
       step.contraction = OfStoredDepth(contraction, operand);
-    } else if (!contraction.packs_taps || operand == Operand::kA) {
+    } else if (operand == Operand::kA || contraction.taps != FilterTaps::kPackedColumns) {
       step.contraction = RowsOfPixels(contraction, operand);
-      step.contraction.packs_taps = false;
+      step.contraction.taps = FilterTaps::kMatrices;
     }
     const Operand other = operand == Operand::kA ? Operand::kB : Operand::kA;
     if (IsPacked(schedule, other)) PathOf(step.schedule, other) = LoadPath::kTma;
@@ -263,7 +263,7 @@ bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
   return IsTransposedFilter(contraction.b) && IsPacked(schedule, Operand::kB);
 }
 bool IsIm2colStep(const Contraction& contraction, const Schedule& schedule) {
-  return contraction.packs_taps && IsPacked(schedule, Operand::kB);
+  return contraction.taps == FilterTaps::kPackedColumns && IsPacked(schedule, Operand::kB);
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ class RoleTraffic {
   // Bytes that a load brings.
   int64_t LoadedBytes(const Op& op) const {
     if (const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs)) {
-      return BoxBytes(Tile(op, 0, pixels->tile), program_.FindParam(pixels->map)->box) * program_.Parts(pixels->to);
+      return pixels->Bytes(Tile(op, 0, pixels->tile), program_.FindParam(pixels->map)->box) *
+             program_.Parts(pixels->to);
     }
     const auto* gather = std::get_if<ir::GatherAttrs>(&op.attrs);
     return Tile(op, 0, gather != nullptr ? gather->tile : op.As<ir::LoadAttrs>().tile).CopiedBytes();

@@ -192,8 +192,8 @@ class RoleTracer {
   void AddCopy(const Op& op) {
     const Slot& slot = slots_.at(op.operands[0]);
     ChannelEvent event{.op = op.kind, .channel = slot.channel, .slot = slot.position};
-    const auto bytes = [&](int tile, Binding map) {
-      return BoxBytes(ChannelOf(slot).tiles[static_cast<size_t>(tile)].layout, program_.FindParam(map)->box);
+    const auto tile = [&](int number) -> const SharedLayout& {
+      return ChannelOf(slot).tiles[static_cast<size_t>(number)].layout;
     };
     if (op.kind == OpKind::kWorkRequest) {
       event.to = MulticastScope::kAll;
@@ -201,11 +201,11 @@ class RoleTracer {
     } else if (op.kind == OpKind::kTmaLoad) {
       const auto& attrs = op.As<LoadAttrs>();
       event.to = attrs.to;
-      event.amount = bytes(attrs.tile, attrs.Map());
+      event.amount = BoxBytes(tile(attrs.tile), program_.FindParam(attrs.Map())->box);
     } else {
       const auto& attrs = op.As<PixelLoadAttrs>();
       event.to = attrs.to;
-      event.amount = bytes(attrs.tile, attrs.map);
+      event.amount = attrs.Bytes(tile(attrs.tile), program_.FindParam(attrs.map)->box);
     }
     trace_.events.push_back(event);
   }
