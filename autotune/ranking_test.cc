@@ -368,7 +368,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "24:c3d745d2d645e9ca53d47d9be9373dd2";
+  constexpr std::string_view kChoices = "25:c3d745d2d645e9ca53d47d9be9373dd2";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -135,6 +135,7 @@ class StepWriter {
     }
     if (op.kind == OpKind::kReleaseLate)
       return Add(steps, {.kind = StepKind::kReleaseLate, .ring = RingOf(op), .lag = op.As<ir::ReleaseAttrs>().lag});
+    if (op.kind == OpKind::kMmaWait) return Add(steps, {.kind = StepKind::kAwaitProducts});
     if (const auto* drain = std::get_if<ir::DrainAttrs>(&op.attrs))
       Add(steps, {.kind = StepKind::kDrain, .ring = drain->channel, .lag = drain->lag});
   }
@@ -165,10 +166,12 @@ class StepWriter {
   }
 
   void WriteProduct(const Op& op, StepList& steps) {
-    if (op.kind == OpKind::kMmaRegisters)
+    if (op.kind == OpKind::kMmaRegisters) {
+      const int blocks = program_.Blocks(role_, op.As<ir::MmaAttrs>());
       return Multiply(steps, {.rows = static_cast<double>(target_.mma.most_rows),
-                              .units = static_cast<double>(program_.Rows()) / target_.mma.most_rows,
+                              .units = blocks * Warpgroups(),
                               .own = AddsPromoted(role_.body) ? 1 / Warpgroups() : 1});
+    }
     const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
     if (tensor == nullptr)
       return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
@@ -202,7 +205,9 @@ class StepWriter {
   // Warpgroups that multiply add their own rows, and do not wait for each other.
   void AddPromoted(StepList& steps) {
     if (role_.kind != ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
-    Add(steps, {.kind = StepKind::kConvert, .elements = Elements() / Warpgroups(), .operations = kPromoteOperations});
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = Elements() / Warpgroups() / program_.Blocks(role_),
+                .operations = kPromoteOperations});
   }
   static bool AddsPromoted(const std::vector<Op>& body) {
     return std::any_of(body.begin(), body.end(), [](const Op& op) {

@@ -27,6 +27,7 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
     columns = channel.columns;
   } else {
     first = op.As<AccRegistersAttrs>().column;
+    columns = program_.AccumulatorColumns(*role_);
     width = op.As<AccRegistersAttrs>().columns;
     if (!InRange(op.As<AccRegistersAttrs>().accumulator, 0, kRegisterAccumulators))
       return Broken(12, Cat("a role has no accumulator ", op.As<AccRegistersAttrs>().accumulator));
@@ -37,9 +38,17 @@ Status RoleVerifier::CheckFragment(const Op& op) const {
   return Ok();
 }
 
-Status RoleVerifier::CheckScaleFactors(const Op& op) const {
-  if (!InRange(op.As<ScaleFactorsAttrs>().runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
+Status RoleVerifier::CheckScaleFactors(const Op& op) {
+  const auto& attrs = op.As<ScaleFactorsAttrs>();
+  if (!InRange(attrs.runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
+  scale_sets_.insert(attrs.set);
   return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kM, Binding::kN, Binding::kK});
+}
+
+Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
+  const int set = op.As<ReadScaleFactorsAttrs>().set;
+  if (scale_sets_.contains(set)) return Ok();
+  return Broken(12, Cat("it reads set ", set, " of scale factors, which was not loaded before"));
 }
 
 // The columns of the promoted accumulator that the fragment covers.

@@ -1,9 +1,9 @@
 // Verifies the MMAs of a role, and their operands in Tensor Memory.
 #include "base/text.h"
 #include "ir/element_type.h"
+#include "ir/metadata_block.h"
 #include "ir/mma.h"
 #include "ir/role_verifier.h"
-#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::ir {
@@ -53,7 +53,10 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   if (!InRange(attrs.accumulator, 0, registers ? kRegisterAccumulators : 1))
     return Broken(12, Cat("a role has no accumulator ", attrs.accumulator));
   if (registers) {
-    if (program_.Rows() % (16 * role_->warps) == 0) return Ok();
+    const bool whole = program_.Rows() % (16 * role_->warps) == 0;
+    if (whole && attrs.block != MmaAttrs::kEveryBlock && !InRange(attrs.block, 0, program_.Blocks(*role_)))
+      return Broken(12, Cat("the accumulator has no block ", attrs.block));
+    if (whole) return Ok();
     return Broken(12, Cat("tile_", NameOf(program_.row_axis), "=", program_.Rows(),
                           " is not a multiple of the 16 rows of ", role_->warps, " warps"));
   }

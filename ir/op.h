@@ -196,6 +196,10 @@ struct MmaAttrs {
   int a_tile = 0, b_tile = 1;
   int a_row = 0;        // the row of the first tile that is row 0 of the MMA
   int accumulator = 0;  // into registers: which of the role's accumulators
+  // Into registers: the block of rows that is multiplied (ir/program.h), or all of them. An accumulator of a role that
+  // multiplies one at a time has the columns of one block.
+  static constexpr int kEveryBlock = -1;
+  int block = kEveryBlock;
   bool operator==(const MmaAttrs&) const = default;
 };
 struct MmaScaledAttrs {
@@ -259,7 +263,12 @@ struct ScaleAttrs {
 struct ScaleFactorsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int runs = 1;
+  int set = 0;  // of registers
   bool operator==(const ScaleFactorsAttrs&) const = default;
+};
+struct ReadScaleFactorsAttrs {
+  int set = 0;
+  bool operator==(const ReadScaleFactorsAttrs&) const = default;
 };
 struct ClearPromotedAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
@@ -408,9 +417,9 @@ using Attrs =
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs,
                  AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs,
-                 ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ClearPromotedAttrs,
-                 AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs,
-                 BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs,
+                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,
+                 StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

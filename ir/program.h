@@ -32,7 +32,8 @@
 // rows of a block follow those of all warps of the block before, and so do its columns: in AccRegisters and in the
 // promoted accumulator, column c of block b is column b * Columns() + c.
 //
-// A role may have two accumulators of that size, so that the MMAs of one run while the other is read.
+// A role may have two accumulators of that size, so that the MMAs of one run while the other is read. Or its MMAs name
+// a block: its accumulator then has the columns of one block, which are read before those of the next are computed.
 //
 // Work. The loop `work` goes over a role's units of work: output tiles, or slices of those that are cut along K. In a
 // static order cluster c has the units c, c + the number of clusters, and so on. With cluster launch control (CLC) a
@@ -123,6 +124,12 @@ struct Program {
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
   // Blocks of the accumulator of a math role; 1 for other roles.
   int Blocks(const Role& role) const;
+  // Of these, those that an MMA computes.
+  int Blocks(const Role& role, const MmaAttrs& mma) const {
+    return mma.block == MmaAttrs::kEveryBlock ? Blocks(role) : 1;
+  }
+  // Columns of a register accumulator of a math role: of all blocks, or of one where its MMAs name a block.
+  int AccumulatorColumns(const Role& role) const;
   // Elements along K for each that a tile of A or B has.
   int Compression(Operand operand) const { return sparse_a && operand == Operand::kA ? 2 : 1; }
   // The extents of a tile's accumulator.

@@ -203,7 +203,8 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
     Field{"a", &MmaAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &MmaAttrs::a_row, Presence::kOptional},
-    Field{"accumulator", &MmaAttrs::accumulator, Presence::kOptional}};
+    Field{"accumulator", &MmaAttrs::accumulator, Presence::kOptional},
+    Field{"block", &MmaAttrs::block, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
     Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
@@ -242,7 +243,10 @@ template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
     Field{"by", &ScaleAttrs::binding}};
 template <> inline constexpr auto kFields<ScaleFactorsAttrs> = std::tuple{
     Field{"fragment", &ScaleFactorsAttrs::fragment},
-    Field{"runs", &ScaleFactorsAttrs::runs}};
+    Field{"runs", &ScaleFactorsAttrs::runs},
+    Field{"set", &ScaleFactorsAttrs::set}};
+template <> inline constexpr auto kFields<ReadScaleFactorsAttrs> = std::tuple{
+    Field{"set", &ReadScaleFactorsAttrs::set}};
 template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
     Field{"fragment", &ClearPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{

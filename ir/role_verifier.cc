@@ -100,6 +100,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   work_ = {};
   in_work_ = false;
   promoted_.reset();
+  scale_sets_.clear();
   arriving_ = 0;
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();

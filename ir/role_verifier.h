@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -124,7 +125,8 @@ class RoleVerifier {
   Status CheckOperandTile(const Op& op, size_t slot, int tile, Operand operand, int scale_run) const;
   Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
-  Status CheckScaleFactors(const Op& op) const;
+  Status CheckScaleFactors(const Op& op);
+  Status CheckReadScaleFactors(const Op& op) const;
   Status CheckPromoted(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
   Status CheckStaged(const Op& op, const Buffer& buffer) const;
@@ -168,6 +170,7 @@ class RoleVerifier {
   std::vector<Value> values_;
   SlotChannels slots_;
   std::optional<FragmentKind> promoted_;                  // of the current role, once they are cleared
+  std::set<int> scale_sets_;                              // of the current role, once they are loaded
   int arriving_ = 0;                                      // its warps that arrive together; 0: none do
   std::vector<Use> uses_;                                 // of the current role, per channel
   std::vector<int> producers_, consumers_;                // per channel

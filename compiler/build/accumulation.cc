@@ -12,18 +12,19 @@ namespace {
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
 
-void AddToPromoted(Builder& b, ValueId fragment, int column, ValueId scale_factors) {
-  if (scale_factors == ir::kNoValue) {
+void AddToPromoted(Builder& b, ValueId fragment, int column, const Accumulation::ScaleFactors& scale_factors,
+                   int block) {
+  if (scale_factors.empty()) {
     b.AddPromoted({fragment}, {.column = column});
   } else {
-    b.AddScaledPromoted({fragment, scale_factors}, {.column = column});
+    b.AddScaledPromoted({fragment, scale_factors[static_cast<size_t>(block)]}, {.column = column});
   }
 }
 
 }  // namespace
 
 void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId later,
-                            ir::MmaAttrs attrs) const {
+                            ir::MmaAttrs attrs, const ScaleFactors& scale_factors) const {
   if (rows_along_n) {
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
@@ -35,14 +36,23 @@ void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Val
     b.Send({accumulator});
   } else if (in_tensor_memory) {
     b.Mma({accumulator, a_slot, b_slot, later}, attrs);
-  } else {
+  } else if (promotion != Promotion::kByBlock) {
     b.MmaRegisters({a_slot, b_slot, later}, attrs);
+  } else {
+    for (attrs.block = 0; attrs.block < blocks; ++attrs.block) {
+      b.MmaRegisters({a_slot, b_slot, later}, attrs);
+      if (attrs.block == blocks - 1) continue;
+      b.MmaWait({}, {.pending = 0});
+      AddBlock(b, scale_factors, attrs.block, 0);
+    }
   }
 }
 
-void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into) const {
-  if (slots.of_b == ir::kNoValue) return Multiply(b, accumulator, slots.slot, slots.slot, later, {.accumulator = into});
-  Multiply(b, accumulator, slots.slot, slots.of_b, later, {.a_tile = 0, .b_tile = 0, .accumulator = into});
+void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into,
+                                const ScaleFactors& scale_factors) const {
+  const bool apart = slots.of_b != ir::kNoValue;
+  Multiply(b, accumulator, slots.slot, apart ? slots.of_b : slots.slot, later,
+           {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors);
 }
 
 void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {
@@ -62,28 +72,46 @@ void Accumulation::Drain(Builder& b) const {
   for (const int ring : rings) b.Drain({}, {.channel = ring, .lag = kReleaseLag});
 }
 
-ValueId Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId block) const {
-  if (scale_runs == 0 || tile.warp_row == ir::kNoValue) return ir::kNoValue;
-  return b.LoadScaleFactors({tile.warp_row, tile.corner.column, block, tile.corner.batch},
-                            {.fragment = fragment, .runs = scale_runs});
-}
-
-void Accumulation::Promote(Builder& b, ValueId scale_factors) const {
-  if (promotes && !in_tensor_memory) AddRegisters(b, scale_factors, 0);
-}
-
-void Accumulation::AddRegisters(Builder& b, ValueId scale_factors, int sums) const {
-  for (const ColumnRun& run : runs) {
-    AddToPromoted(b, b.AccRegisters({}, {.column = run.column, .columns = run.columns, .accumulator = sums}),
-                  run.column, scale_factors);
+void Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId block, int ahead, int place) const {
+  if (!Scales(tile)) return;
+  if (ahead > 0) block = b.Add({block, b.Constant(ahead)});
+  int set = place * blocks;
+  for (const ValueId row : tile.warp_rows) {
+    b.LoadScaleFactors({row, tile.corner.column, block, tile.corner.batch},
+                       {.fragment = fragment, .runs = scale_runs, .set = set++});
   }
 }
 
-void Accumulation::AddSlot(Builder& b, ValueId slot, ValueId scale_factors) const {
+Accumulation::ScaleFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile, int place) const {
+  ScaleFactors scale_factors;
+  for (size_t i = 0; Scales(tile) && i < tile.warp_rows.size(); ++i)
+    scale_factors.push_back(b.ReadScaleFactors({}, {.set = place * blocks + static_cast<int>(i)}));
+  return scale_factors;
+}
+
+void Accumulation::Promote(Builder& b, const ScaleFactors& scale_factors) const {
+  if (!promotes || in_tensor_memory) return;
+  promotion == Promotion::kByBlock ? AddBlock(b, scale_factors, blocks - 1, 0) : AddRegisters(b, scale_factors, 0);
+}
+
+void Accumulation::AddRegisters(Builder& b, const ScaleFactors& scale_factors, int sums) const {
+  for (int block = 0; block < blocks; ++block) AddBlock(b, scale_factors, block, sums);
+}
+
+void Accumulation::AddBlock(Builder& b, const ScaleFactors& scale_factors, int block, int sums) const {
+  const int first = block * columns;
+  for (const ColumnRun& run : runs) {
+    const int column = run.column + (promotion == Promotion::kByBlock ? 0 : first);
+    const ValueId registers = b.AccRegisters({}, {.column = column, .columns = run.columns, .accumulator = sums});
+    AddToPromoted(b, registers, first + run.column, scale_factors, block);
+  }
+}
+
+void Accumulation::AddSlot(Builder& b, ValueId slot, const ScaleFactors& scale_factors) const {
   for (const ColumnRun& run : runs) {
     const ValueId fragment_of_run =
         b.AccRead({slot, b.Constant(run.column)}, {.columns = run.columns, .fragment = fragment});
-    AddToPromoted(b, fragment_of_run, run.column, scale_factors);
+    AddToPromoted(b, fragment_of_run, run.column, scale_factors, 0);
   }
 }
 

@@ -18,7 +18,8 @@ namespace laneshift::compiler {
 struct ProductTile {
   Corner corner{};
   ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has one of its own
-  ir::ValueId warp_row = ir::kNoValue;     // of D, at which the warp's sums begin; none where the role adds none up
+  std::vector<ir::ValueId>
+      warp_rows{};  // of D, at which the warp's sums of each block begin; none where the role adds none up
 };
 
 // Channels of a main loop whose blocks of K have a slot each.
@@ -31,23 +32,28 @@ struct Accumulation {
   bool in_tensor_memory = false;
   bool rows_along_n = false;  // the rows of a product are those of B
   bool promotes = false;
-  bool two_accumulators = false;  // CtaPlan
-  int channel = -1;               // of accumulators in Tensor Memory
-  std::vector<int> rings{};       // of operands, whose slots are released by role
+  Promotion promotion{};
+  int blocks = 1, columns = 0;  // of a register accumulator
+  int channel = -1;             // of accumulators in Tensor Memory
+  std::vector<int> rings{};     // of operands, whose slots are released by role
   std::vector<ColumnRun> runs{};
   ir::FragmentKind fragment{};
   int scale_runs = 0;  // scale factors of B along a tile; 0: blocks of K have none
 
+  // Those of a block of K for each block of rows of the tile; none where blocks of K have no scale factors.
+  using ScaleFactors = std::vector<ir::ValueId>;
+
   // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
-  // `attrs.b_tile`.
+  // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
-                ir::MmaAttrs attrs) const;
+                ir::MmaAttrs attrs, const ScaleFactors& scale_factors = {}) const;
   // The same of the tile of A in `slot`, with B's in `of_b`, or second in `slot` where that is kNoValue; into the first
   // or second of two register accumulators.
   struct SlotPair {
     ir::ValueId slot, of_b;
   };
-  void MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into) const;
+  void MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into,
+                    const ScaleFactors& scale_factors = {}) const;
   // The slot's products are issued; `later` tells whether the role has had a slot of this ring before in this tile.
   void Release(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
   // The same where products go to the first or second of two register accumulators.
@@ -55,15 +61,23 @@ struct Accumulation {
   // Waits for all products and releases the slots whose release lags.
   void Drain(ir::Builder& b) const;
 
-  // The scale factors of the tile for a block of K, or kNoValue if it has none or the role adds no sums. Loaded early:
-  // they take as long as the products.
-  ir::ValueId LoadScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId block) const;
+  // Whether blocks of K of the tile have scale factors that the role applies.
+  bool Scales(const ProductTile& tile) const { return scale_runs > 0 && !tile.warp_rows.empty(); }
+  // Loads the scale factors of the tile for the block of K `ahead` after `block`, or, beyond the last block, those of
+  // any, into one of two places; nothing where blocks of K have none or the role adds no sums. A load takes as long as
+  // the products of a block. It belongs after the MMAs of the block before: if it comes earlier, ptxas loads into other
+  // registers than those that the block still needs, and copies them in front of the next MMA, which then waits.
+  void LoadScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId block, int ahead, int place) const;
+  ScaleFactors ReadScaleFactors(ir::Builder& b, const ProductTile& tile, int place) const;
   // Where the role that multiplies promotes: adds the sums of the products since the last call to those of the tile.
   // After the release of what was multiplied.
-  void Promote(ir::Builder& b, ir::ValueId scale_factors) const;
+  void Promote(ir::Builder& b, const ScaleFactors& scale_factors) const;
   // Adds register accumulator `sums`, or the one in a slot, to the sums of the tile.
-  void AddRegisters(ir::Builder& b, ir::ValueId scale_factors, int sums) const;
-  void AddSlot(ir::Builder& b, ir::ValueId slot, ir::ValueId scale_factors) const;
+  void AddRegisters(ir::Builder& b, const ScaleFactors& scale_factors, int sums) const;
+  void AddSlot(ir::Builder& b, ir::ValueId slot, const ScaleFactors& scale_factors) const;
+
+ private:
+  void AddBlock(ir::Builder& b, const ScaleFactors& scale_factors, int block, int sums) const;
 };
 
 }  // namespace laneshift::compiler

@@ -219,10 +219,12 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
 
 // Two warpgroups that share a tile multiply during each other's sums anyway, and gain only where these wait for scale
 // factors (measured on an H200).
-bool AlternatesAccumulators(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
+Promotion PromotionOf(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
+  if (!terms.promotes || plan.in_tensor_memory) return Promotion::kTile;
   const int sums = 3 * AccumulatorColumns(plan) / 2;  // of two accumulators and the tile
   const bool pays = plan.warps == ir::kWarpgroupWarps || terms.scale == Scaling::kBlock;
-  return terms.promotes && !plan.in_tensor_memory && pays && sums + kAddresses <= MostRegisters(plan, schedule);
+  if (pays && sums + kAddresses <= MostRegisters(plan, schedule)) return Promotion::kAlternating;
+  return plan.blocks > 1 ? Promotion::kByBlock : Promotion::kTile;
 }
 
 }  // namespace
@@ -230,11 +232,9 @@ bool AlternatesAccumulators(const CtaPlan& plan, const Schedule& schedule, const
 std::vector<ColumnRun> CtaPlan::Runs() const {
   std::vector<ColumnRun> runs;
   int column = 0;
-  for (int block = 0; block < blocks; ++block) {
-    for (const int count : SubtilesOf(columns)) {
-      runs.push_back({column, count});
-      column += count;
-    }
+  for (const int count : SubtilesOf(columns)) {
+    runs.push_back({column, count});
+    column += count;
   }
   return runs;
 }
@@ -256,7 +256,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
   plan.fragment = ir::AccumulatorFragment(rows / plan.blocks / (plan.warps / 4));
   plan.staging = StagingOf(plan, needs, schedule, terms, target);
   plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
-  plan.two_accumulators = AlternatesAccumulators(plan, schedule, terms);
+  plan.promotion = PromotionOf(plan, schedule, terms);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 // Thread-safety: a value.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "compiler/build/epilogue_terms.h"
@@ -35,6 +36,13 @@ struct ColumnRun {
   int column = 0, columns = 0;
 };
 
+// How a role that promotes its products uses register accumulators.
+enum class Promotion : uint8_t {
+  kTile,         // one accumulator of the tile, added when all products of a block of K are done
+  kAlternating,  // two, of which one is added while the products of the other run
+  kByBlock,      // one of a block of rows, added before the products of the next block of rows
+};
+
 struct CtaPlan {
   bool in_tensor_memory = false;  // where accumulators are
   bool rows_along_n = false;      // rows of the accumulator are columns of D
@@ -48,9 +56,9 @@ struct CtaPlan {
   ir::FragmentKind fragment{};  // in which accumulators are read
   Staging staging{};
   std::vector<ir::Buffer> buffers;  // for staging, one for each consumer
-  bool two_accumulators = false;    // promoted products take two register accumulators alternately
+  Promotion promotion{};            // where products are promoted
 
-  // The whole accumulator in runs that are treated at once.
+  // A block of the accumulator in runs that are treated at once.
   std::vector<ColumnRun> Runs() const;
   // The widths in which `count` columns are treated.
   std::vector<int> SubtilesOf(int count) const { return staging.SubtilesOf(count, in_tensor_memory); }

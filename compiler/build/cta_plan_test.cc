@@ -78,10 +78,13 @@ TEST(CtaPlan, StagingLeavesTheRingItsUsefulStages) {
 TEST(CtaPlan, TwoAccumulatorsOfPromotedProductsNeedRegisters) {
   const EpilogueTerms promoted{.promotes = true};
   const Schedule narrow{.tile_m = 64, .tile_n = 128, .tile_k = 128, .math_warpgroups = 1};
-  EXPECT_TRUE(PlanOf(narrow, promoted, false).two_accumulators);
-  EXPECT_FALSE(PlanOf(narrow, {}, false).two_accumulators);
+  EXPECT_EQ(PlanOf(narrow, promoted, false).promotion, Promotion::kAlternating);
+  EXPECT_EQ(PlanOf(narrow, {}, false).promotion, Promotion::kTile);
   const Schedule wide{.tile_m = 64, .tile_n = 192, .tile_k = 128, .math_warpgroups = 1};
-  EXPECT_FALSE(PlanOf(wide, promoted, false).two_accumulators);
+  EXPECT_EQ(PlanOf(wide, promoted, false).promotion, Promotion::kTile);
+  // Two blocks of rows a warpgroup share an accumulator of one.
+  const Schedule tall{.tile_m = 256, .tile_n = 128, .tile_k = 128, .math_warpgroups = 2};
+  EXPECT_EQ(PlanOf(tall, promoted, false).promotion, Promotion::kByBlock);
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ void KLoop::ForEachNumber(Builder& b, const Corner& corner, const std::function<
   b.InBody([&] { write(number); });
 }
 
-ValueId KLoop::IsLater(Builder& b, const Corner& corner, ValueId number) {
-  return b.Less({corner.IsSlice() ? corner.first : b.Constant(0), number});
-}
+ValueId KLoop::First(Builder& b, const Corner& corner) { return corner.IsSlice() ? corner.first : b.Constant(0); }
+
+ValueId KLoop::IsLater(Builder& b, const Corner& corner, ValueId number) { return b.Less({First(b, corner), number}); }
 
 void KLoop::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(const KBlock&)>& write) const {
   for (int known = 0; known < unrolled; ++known) write({.known = known});

@@ -36,6 +36,8 @@ struct KLoop {
   void ForEachNumber(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
   // The same, with where each block lies.
   void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(const KBlock&)>& write) const;
+  // The first of these iterations.
+  static ir::ValueId First(ir::Builder& b, const Corner& corner);
   // Whether this CTA had an iteration of this tile before that of `number`.
   static ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId number);
   // Number of a tap in the filter, its column given apart.

@@ -178,7 +178,9 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
   Accumulation sums{.in_tensor_memory = plan.in_tensor_memory,
                     .rows_along_n = plan.rows_along_n,
                     .promotes = terms.promotes,
-                    .two_accumulators = plan.two_accumulators,
+                    .promotion = plan.promotion,
+                    .blocks = plan.blocks,
+                    .columns = plan.columns,
                     .channel = channels.accumulators,
                     .rings = channels.rings,
                     .fragment = plan.fragment};
@@ -321,18 +323,18 @@ void Roles::PassTile(Builder& b) const {
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
   if (!parts_.terms.promotes && plan_.in_tensor_memory) {
     const Corner corner = tiles_.CornerOf(b, tile);
-    return epilogue_.WriteTile(b, role, b.Take({}, {.channel = channels_.accumulators}), corner, ir::kNoValue);
+    return epilogue_.WriteTile(b, role, b.Take({}, {.channel = channels_.accumulators}), corner, {});
   }
   if (!parts_.terms.promotes) {
     // Where the tile lies is found after the products, which need not wait for it.
     MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile)});
-    return epilogue_.WriteTile(b, role, ir::kNoValue, tiles_.CornerOf(b, tile), ir::kNoValue);
+    return epilogue_.WriteTile(b, role, ir::kNoValue, tiles_.CornerOf(b, tile), {});
   }
   ProductTile product{.corner = tiles_.CornerOf(b, tile)};
-  product.warp_row = epilogue_.FirstRow(b, product.corner);
+  product.warp_rows = epilogue_.WarpRows(b, product.corner);
   b.ClearPromoted({}, {.fragment = plan_.fragment});
   plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInOrder(b, consumer, product);
-  epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_row);
+  epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_rows);
 }
 
 // Products into registers. The turn ends when the last ones are issued: those of the other consumer queue up after
@@ -348,9 +350,11 @@ void Roles::MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) c
 
 // The sums of a tile in Tensor Memory, a block of K at a time.
 void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
+  sums_.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
   parts_.k.ForEachNumber(b, tile.corner, [&](ValueId number) {
-    const ValueId scale_factors = sums_.LoadScaleFactors(b, tile, number);
     const ValueId accumulator = b.Take({}, {.channel = channels_.accumulators});
+    const Accumulation::ScaleFactors scale_factors = sums_.ReadScaleFactors(b, tile, 0);
+    sums_.LoadScaleFactors(b, tile, number, 1, 0);
     sums_.AddSlot(b, accumulator, scale_factors);
     b.Release({accumulator});
   });

@@ -6,9 +6,11 @@ using ir::Builder;
 using ir::ValueId;
 
 void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
-  if (sums.two_accumulators) return WriteAlternating(b, sums, tile);
+  if (sums.promotion == Promotion::kAlternating) return WriteAlternating(b, sums, tile);
+  if (sums.Scales(tile)) sums.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
   k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const Issued product = Multiply(b, sums, tile, number, 0);
+    sums.LoadScaleFactors(b, tile, number, 1, 0);
     sums.Release(b, product.slot, product.later);
     sums.Promote(b, product.scale_factors);
   });
@@ -16,12 +18,12 @@ void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile
 
 RingMainloop::Issued RingMainloop::Multiply(Builder& b, const Accumulation& sums, const ProductTile& tile,
                                             ValueId number, int into) const {
-  const ValueId scale_factors = sums.LoadScaleFactors(b, tile, number);
-  const ValueId slot = b.Take({}, {.channel = slots_.ring});
-  const ValueId later = KLoop::IsLater(b, tile.corner, number);
+  Issued product{.scale_factors = sums.ReadScaleFactors(b, tile, into)};
+  product.slot = b.Take({}, {.channel = slots_.ring});
+  product.later = KLoop::IsLater(b, tile.corner, number);
   const ValueId of_b = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number}, {.channel = slots_.resident});
-  sums.MultiplySlot(b, tile.accumulator, {slot, of_b}, later, into);
-  return {slot, later, scale_factors};
+  sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b}, product.later, into, product.scale_factors);
+  return product;
 }
 
 // The sums of one accumulator are added while the products of the other run: two blocks an iteration, and one after
@@ -33,21 +35,23 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
     return product.scale_factors;
   };
   const Corner& corner = tile.corner;
-  const ValueId first = corner.IsSlice() ? corner.first : b.Constant(0);
+  const ValueId first = KLoop::First(b, corner);
   const ValueId end = corner.IsSlice() ? corner.end : k_.Blocks(b);
   const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
   const ValueId even_end = b.Sub({end, odd});
+  for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, first, place, place);
   const ValueId even = b.For({first, even_end}, {.step = 2});
   b.InBody([&] {
-    const ValueId of_first = multiply(even, 0);
-    const ValueId of_second = multiply(b.Add({even, b.Constant(1)}), 1);
+    const Accumulation::ScaleFactors of_first = multiply(even, 0);
+    const Accumulation::ScaleFactors of_second = multiply(b.Add({even, b.Constant(1)}), 1);
+    for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, even, 2 + place, place);
     sums.AddRegisters(b, of_first, 0);
     sums.Drain(b);
     sums.AddRegisters(b, of_second, 1);
   });
   const ValueId rest = b.For({even_end, end});
   b.InBody([&] {
-    const ValueId of_last = multiply(rest, 0);
+    const Accumulation::ScaleFactors of_last = multiply(rest, 0);
     sums.Drain(b);
     sums.AddRegisters(b, of_last, 0);
   });

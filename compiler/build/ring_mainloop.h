@@ -17,9 +17,10 @@ class RingMainloop final : public Mainloop {
  private:
   // A product that is issued: what is to be released and added up after it.
   struct Issued {
-    ir::ValueId slot, later, scale_factors;
+    ir::ValueId slot = ir::kNoValue, later = ir::kNoValue;
+    Accumulation::ScaleFactors scale_factors{};
   };
-  // Multiplies block `number` into register accumulator `into`.
+  // Multiplies block `number`, whose scale factors are in place `into`, into register accumulator `into`.
   Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number,
                   int into) const;
   void WriteAlternating(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const;

@@ -18,7 +18,7 @@ void RowOffsetMainloop::Write(Builder& b, const Accumulation& sums, const Produc
         b.Mma({tile.accumulator, activations, filter, later, masks.at(column.border_offset)}, attrs);
       }
       if (!row_.resident) sums.Release(b, filter, later);
-      sums.Promote(b, ir::kNoValue);
+      sums.Promote(b, {});
     }
   });
 }

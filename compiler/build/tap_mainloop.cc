@@ -27,7 +27,7 @@ void TapMainloop::MultiplySlot(Builder& b, const Accumulation& sums, const Produ
   const ValueId filters = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number()}, {.channel = slots_.resident});
   sums.MultiplySlot(b, tile.accumulator, {slot, filters}, later, 0);
   sums.Release(b, slot, later);
-  sums.Promote(b, ir::kNoValue);
+  sums.Promote(b, {});
 }
 
 }  // namespace laneshift::compiler

@@ -16,8 +16,12 @@ void TileEpilogue::End(Builder& b, const Role& role) const {
   if (plan_.bulk_stores) b.BulkWait({}, {.pending = 0, .buffer = role.buffer});
 }
 
-ValueId TileEpilogue::FirstRow(Builder& b, const Corner& corner) const {
-  return b.Add({plan_.rows_along_n ? corner.column : corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})});
+std::vector<ValueId> TileEpilogue::WarpRows(Builder& b, const Corner& corner) const {
+  std::vector<ValueId> rows = {
+      b.Add({plan_.rows_along_n ? corner.column : corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})})};
+  for (int block = 1; block < plan_.blocks; ++block)
+    rows.push_back(b.Add({rows.front(), b.Constant(block * kWarpRows * plan_.warps)}));
+  return rows;
 }
 
 void TileEpilogue::ForEachPanel(Builder& b, const std::function<void(const Panel&)>& write) const {
@@ -66,16 +70,16 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
 }
 
 void TileEpilogue::WriteTile(Builder& b, const Role& role, ValueId accumulator, const Corner& corner,
-                             ValueId first_row) const {
+                             const std::vector<ValueId>& warp_rows) const {
   const Source source{role, accumulator, corner};
   if (!corner.IsSlice()) {
-    WritePanels(b, source, first_row);
+    WritePanels(b, source, warp_rows);
   } else {
     StorePartials(b, source);
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
     const ValueId last = b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers});
     b.If({last});
-    b.InBody([&] { WritePanels(b, source, first_row); });
+    b.InBody([&] { WritePanels(b, source, warp_rows); });
   }
   if (InLoop()) b.Release({accumulator});
 }
@@ -107,12 +111,8 @@ void TileEpilogue::AwaitCopy(Builder& b, const Role& role, const Panel& panel) c
   if (InLoop() || panel.index >= copies) b.BulkWait({}, {.pending = copies - 1, .buffer = role.buffer});
 }
 
-void TileEpilogue::WritePanels(Builder& b, const Source& source, ValueId first_row) const {
-  if (first_row == ir::kNoValue) first_row = FirstRow(b, source.corner);
-  std::vector<ValueId> owns = {first_row};
-  for (int block = 1; block < plan_.blocks; ++block) {
-    owns.push_back(b.Add({first_row, b.Constant(block * kWarpRows * plan_.warps)}));
-  }
+void TileEpilogue::WritePanels(Builder& b, const Source& source, const std::vector<ValueId>& warp_rows) const {
+  const std::vector<ValueId> owns = warp_rows.empty() ? WarpRows(b, source.corner) : warp_rows;
   std::vector<std::vector<ValueId>> starts(owns.size());
   for (size_t block = 0; block < owns.size() && plan_.bulk_stores && !plan_.rows_along_n; ++block) {
     starts[block] = output_.StoreStart(b, owns[block], source.corner);

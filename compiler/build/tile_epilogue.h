@@ -27,11 +27,11 @@ class TileEpilogue {
   // Once a role, before its tiles and after them.
   Role Begin(ir::Builder& b, int buffer) const { return {.buffer = buffer, .scales = steps_.LoadTensorScales(b)}; }
   void End(ir::Builder& b, const Role& role) const;
-  // Where the rows of the accumulator that the warp holds begin in D, those of its first block.
-  ir::ValueId FirstRow(ir::Builder& b, const Corner& corner) const;
-  // `accumulator`: its slot, or kNoValue for registers. `first_row`: FirstRow, or kNoValue if it is still to be found.
+  // Where the rows of the accumulator that the warp holds begin in D, those of each block.
+  std::vector<ir::ValueId> WarpRows(ir::Builder& b, const Corner& corner) const;
+  // `accumulator`: its slot, or kNoValue for registers. `warp_rows`: WarpRows, or none if they are still to be found.
   void WriteTile(ir::Builder& b, const Role& role, ir::ValueId accumulator, const Corner& corner,
-                 ir::ValueId first_row) const;
+                 const std::vector<ir::ValueId>& warp_rows) const;
 
  private:
   // What is being written.
@@ -59,7 +59,7 @@ class TileEpilogue {
   void ForEachPart(ir::Builder& b, ir::ValueId accumulator, const Panel& panel,
                    const std::function<void(const Part&)>& write) const;
   void StorePartials(ir::Builder& b, const Source& source) const;
-  void WritePanels(ir::Builder& b, const Source& source, ir::ValueId first_row) const;
+  void WritePanels(ir::Builder& b, const Source& source, const std::vector<ir::ValueId>& warp_rows) const;
   void WritePanel(ir::Builder& b, const Source& source, const Panel& panel, ir::ValueId own,
                   std::vector<ir::ValueId> start) const;
   Subtile SubtileOf(ir::Builder& b, const Panel& panel, const Part& part, const Corner& corner, ir::ValueId own) const;

@@ -92,8 +92,7 @@ ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsA
   }
   // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
   ScaleFactors factors{attrs.runs, {}};
-  const int rows = attrs.fragment == ir::FragmentKind::kRowPerLane ? 1 : 2;
-  for (int half = 0; half < rows; ++half) {
+  for (int half = 0; half < ScaleRowsOf(attrs.fragment); ++half) {
     Value* own = b.CreateZExt(least_of(index.Row(2 * half), m), e.I64());
     factors.values.push_back(load(Binding::kBaseScaleA, k_runs, m, own, m, own_run));
   }
@@ -117,7 +116,7 @@ void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, c
     Value* term = fragment.values[static_cast<size_t>(j)];
     if (factors != nullptr) {
       const int row = layout.RowOf(j) == 0 ? 0 : 1;
-      const int run = (column + layout.ColumnOf(j)) / static_cast<int>(kScaleRun);
+      const int run = (column % cx.program.Columns() + layout.ColumnOf(j)) / static_cast<int>(kScaleRun);
       term = b.CreateFMul(term, products[static_cast<size_t>(row * factors->runs + run)]);
     }
     const Variable& sum = sums[static_cast<size_t>(first + j)];

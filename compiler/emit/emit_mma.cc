@@ -1,4 +1,6 @@
 // Products, and operands in Tensor Memory.
+#include <algorithm>
+
 #include "compiler/emit/emit_role.h"
 #include "compiler/emit/mma_descriptor.h"
 #include "ir/element_type.h"
@@ -146,14 +148,15 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   }
   Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
   Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
+  const int first = std::max(0, attrs.block), end = first + cx_.program.Blocks(role_, attrs);
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
-    for (int block = 0; block < cx_.blocks; ++block) {
+    for (int block = first; block < end; ++block) {
       const int row = block * instruction.m * role_.warps / ir::kWarpgroupWarps;
       Value* a_block = Step(a_start, a, k);
       if (row > 0)
         a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
-      e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + block * instruction.n / 2, a_block,
+      e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + (block - first) * instruction.n / 2, a_block,
                Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
     }
   }

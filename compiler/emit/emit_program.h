@@ -74,6 +74,8 @@ struct ScaleFactors {
 };
 
 // emit_epilogue.cc: operations on fragments.
+// Rows of a fragment of which a lane has elements.
+inline int ScaleRowsOf(ir::FragmentKind fragment) { return fragment == ir::FragmentKind::kRowPerLane ? 1 : 2; }
 Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
 ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, Value* row, Value* column,
                                   Value* run, Value* batch);

@@ -55,6 +55,7 @@ void RoleEmitter::EmitOp(const Op& op) {
 void RoleEmitter::Emit() {
   CreateCursors(role_.body);
   CreatePromoted(role_.body);
+  CreateScaleSets(role_.body);
   if (role_.kind == RoleKind::kMath) {
     e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters(), AccumulatorType());
   }
@@ -93,6 +94,18 @@ void RoleEmitter::CreatePromoted(const std::vector<Op>& body) {
     if (op.kind != OpKind::kClearPromoted || !promoted_.empty()) continue;
     const ir::FragmentLayout whole{op.As<ir::ClearPromotedAttrs>().fragment, cx_.blocks * cx_.program.Columns()};
     for (int i = 0; i < whole.Registers(); ++i) promoted_.push_back(e_.NewVariable(e_.F32(), Zero()));
+  }
+}
+
+void RoleEmitter::CreateScaleSets(const std::vector<Op>& body) {
+  for (const Op& op : body) {
+    CreateScaleSets(op.body);
+    if (op.kind != OpKind::kLoadScaleFactors) continue;
+    const auto& attrs = op.As<ir::ScaleFactorsAttrs>();
+    ScaleSet& set = scale_sets_[attrs.set];
+    set.runs = attrs.runs;
+    const auto count = static_cast<size_t>(ScaleRowsOf(attrs.fragment) + attrs.runs);
+    while (set.values.size() < count) set.values.push_back(e_.NewVariable(e_.F32(), Zero()));
   }
 }
 
@@ -136,7 +149,6 @@ void RoleEmitter::If(const Op& op) {
 }
 
 void RoleEmitter::For(const Op& op) {
-  LoadFirstScaleFactors(op);
   return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
     values_[op.result] = index;
     EmitBody(op.body);

@@ -43,6 +43,7 @@ class RoleEmitter {
   static int AccumulatorsOf(const std::vector<ir::Op>& body);
 
   void CreatePromoted(const std::vector<ir::Op>& body);
+  void CreateScaleSets(const std::vector<ir::Op>& body);
   Value* Zero() { return llvm::ConstantFP::get(e_.F32(), 0); }
 
   void EmitBody(const std::vector<ir::Op>& body) {
@@ -103,9 +104,6 @@ class RoleEmitter {
 
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, ir::Binding map);
-  void LoadFirstScaleFactors(const ir::Op& loop);
-  static std::optional<int64_t> DistanceFrom(const ir::Op& loop, ir::ValueId value);
-  void EmitScaleFactorsAhead(const ir::Op& op);
   Value* DisabledLanes(const ir::Op& op, uint32_t of_each_word);
   Value* StageCopy(int buffer, Value* copy);
   void StoreStaged(const ir::Op& op, const std::function<void(Value*, Value*, const std::vector<Value*>&)>& store);
@@ -120,11 +118,11 @@ class RoleEmitter {
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;
   std::map<ir::ValueId, ScaleFactors> scale_factors_;
-  struct ScaleFactorsAhead {
-    std::vector<Variable> next;  // of the next iteration of a loop
-    int step = 1;                // the loop's step
+  struct ScaleSet {
+    int runs = 1;
+    std::vector<Variable> values;  // as those of ScaleFactors
   };
-  std::map<ir::ValueId, ScaleFactorsAhead> ahead_;
+  std::map<int, ScaleSet> scale_sets_;
   std::vector<Variable> promoted_;
 };
 

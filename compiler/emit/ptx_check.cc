@@ -58,7 +58,7 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     }
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;
-    if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role);
+    if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role, op.As<ir::MmaAttrs>());
     if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
     if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {

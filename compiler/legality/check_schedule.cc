@@ -249,14 +249,15 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
   const int rows = along_m ? s.tile_m : s.tile_n;
   const int columns = along_m ? s.tile_n : s.tile_m;
   const int blocks = tensor_memory ? 1 : rows / (64 * together);
-  const int most = (tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : Copies(s) ? 128 : 192) / blocks;
+  // On sm_90a the promoted accumulators of all blocks of rows, and at least one block of the instruction's.
+  const int registers = Copies(s) ? kMostAccumulators : kPlainAccumulators;
+  const int most = tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : registers / (blocks + 1) / 16 * 16;
   if (columns > most) {
     return Refused(Cat("tile ", along_m ? "n=" : "m=", columns,
                        " leaves no registers for promoted f32 accumulators of ", DataTypeName(operand),
                        " products; use at most ", most, scale == Scaling::kBlock ? "" : ", or sum=fast"));
   }
   if (scale == Scaling::kBlock) {
-    if (blocks > 1) return Refused(Cat("with scale=block a warpgroup scales 64 rows; use tile m=", 64 * together));
     if (s.tile_k != kScaleRun)
       return Refused(
           Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a scale factor of scale=block; use k=", kScaleRun));

@@ -28,8 +28,9 @@ constexpr double kSharedReadBytesPerClock = 128;
 // The ops of one role, each counted as often as it runs.
 class RoleTraffic {
  public:
-  RoleTraffic(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target)
-      : program_(program), target_(target), indices_(numbers, program) {}
+  RoleTraffic(const ProblemNumbers& numbers, const ir::Program& program, const target::Target& target,
+              const ir::Role& role)
+      : program_(program), target_(target), role_(role), indices_(numbers, program) {}
 
   // What a CTA runs once, outside of the loop over output tiles.
   Traffic OutsideWork(const std::vector<Op>& body) {
@@ -114,7 +115,10 @@ class RoleTraffic {
 
   Traffic CountProduct(const Op& op) const {
     const int most = target_.mma.most_rows;
-    if (op.kind == OpKind::kMmaRegisters) return Products(program_.Rows() / most, most, most, false);
+    if (op.kind == OpKind::kMmaRegisters) {
+      const int blocks = program_.Blocks(role_, op.As<ir::MmaAttrs>());
+      return Products(blocks * role_.warps / ir::kWarpgroupWarps, most, most, false);
+    }
     if (op.kind == OpKind::kMmaTensor) return Products(1, program_.tile_m, 0, op.As<ir::MmaTensorAttrs>().idle);
     return Products(1, program_.Rows(), program_.Rows(), false);
   }
@@ -165,6 +169,7 @@ class RoleTraffic {
 
   const ir::Program& program_;
   const target::Target& target_;
+  const ir::Role& role_;
   ConstantIndices indices_;
   std::map<ValueId, int> slots_;
 };
@@ -202,7 +207,7 @@ KernelTraffic CountLaunch(const ProblemNumbers& numbers, const Schedule& schedul
                           const target::Target& target, int sm_count) {
   Traffic once, tile;
   for (const ir::Role& role : program.roles) {
-    RoleTraffic role_traffic(numbers, program, target);
+    RoleTraffic role_traffic(numbers, program, target, role);
     once += role_traffic.OutsideWork(role.body);
     tile += role_traffic.OfOneTile(role.body);
   }
