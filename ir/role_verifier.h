@@ -124,6 +124,7 @@ class RoleVerifier {
   Status CheckOperandTile(const Op& op, size_t slot, int tile, Operand operand, int scale_run) const;
   Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
+  Status CheckDepthwise(const Op& op) const;
   Status CheckScaleFactors(const Op& op) const;
   Status CheckPromoted(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
