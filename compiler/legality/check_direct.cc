@@ -26,7 +26,9 @@ Error NotDirect(std::string message) {
 // What the problem must be.
 Status CheckDepthwise(const Contraction& c) {
   const ConvGeometry& g = c.geometry;
-  if (!c.RowsArePixels() || g.channels != 1 || c.batch != 1 || c.n == 1 || c.a.run != c.a.memory.Inner())
+  if (!c.RowsArePixels())
+    return NotDirect("computes a depthwise convolution, groups = c = k, or its gradient of x; use reuse=none");
+  if (g.channels != 1 || c.batch != 1 || c.n == 1 || c.a.run != c.a.memory.Inner())
     return NotDirect("computes a depthwise convolution, groups = c = k, or its gradient of x; use reuse=im2col");
   if (DataTypeBits(c.a.type()) != 16 || DataTypeBits(c.b.type()) != 16)
     return NotDirect(Cat("multiplies f16 and bf16, not ", DataTypeName(c.a.type()), "; use reuse=im2col"));
