@@ -58,6 +58,8 @@ constexpr const char* kVaried[] = {"gemm m=4096 n=4096 k=4096",
                                    "conv n=2 h=28 w=28 c=32 k=64 r=3 s=3 pad=1 groups=2",
                                    "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
                                    "conv n=8 h=14 w=14 c=256 k=512 r=1 s=1",
+                                   "conv n=32 h=28 w=28 c=96 k=96 r=7 s=7 pad=3 groups=96",
+                                   "conv_dgrad n=1 h=9 w=9 c=16 k=16 r=3 s=3 groups=16",
                                    "conv n=4 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2"};
 
 TEST_P(ChooseOnTarget, PruningNeverDropsTheBest) {
@@ -122,6 +124,19 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
         },
         [](const RefusedSchedule&) {});
   }
+}
+
+TEST_P(ChooseOnTarget, DepthwiseConvolutionsAreDirect) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const auto reuse = [&](const char* text) {
+    return ChooseSchedule(*ParseProblem(text), {}, target, target.default_sm_count)->reuse;
+  };
+  EXPECT_EQ(reuse("conv n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=128"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv n=1 h=7 w=7 c=960 k=960 r=5 s=5 pad=2 stride=2 groups=960"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv_dgrad n=8 h=28 w=28 c=96 k=96 r=7 s=7 pad=3 groups=96"), Reuse::kDirect);
+  // What direct ones cannot read, and what is no depthwise convolution.
+  EXPECT_NE(reuse("conv n=8 h=28 w=28 c=97 k=97 r=3 s=3 pad=1 groups=97"), Reuse::kDirect);
+  EXPECT_NE(reuse("conv n=8 h=28 w=28 c=96 k=192 r=3 s=3 pad=1 groups=96"), Reuse::kDirect);
 }
 
 TEST_P(ChooseOnTarget, ConstraintIsKept) {
@@ -368,7 +383,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "25:c3d745d2d645e9ca53d47d9be9373dd2";
+  constexpr std::string_view kChoices = "25:40256d5619a1e560470892c9c37ee527";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

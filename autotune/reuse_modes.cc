@@ -19,6 +19,7 @@ struct ModeRow {
 };
 // clang-format off
 constexpr ModeRow kModes[] = {
+    {"direct", Reuse::kDirect, LoadPath::kCopy, ShiftForm::kSeparate, Border::kZeros, "reuse=direct"},
     {"im2col", Reuse::kIm2col, LoadPath::kTma, ShiftForm::kSeparate, Border::kZeros, "reuse=im2col a_load=tma"},
     {"gather", Reuse::kIm2col, LoadPath::kCopy, ShiftForm::kSeparate, Border::kZeros, "reuse=im2col a_load=copy"},
     {"row_offset", Reuse::kRowOffset, LoadPath::kTma, ShiftForm::kSeparate, Border::kZeros, "reuse=row_offset border=zeros"},
@@ -51,6 +52,7 @@ std::vector<ReuseMode> CompareReuseModes(const Problem& problem, const Schedule&
   std::vector<ReuseMode> modes;
   if (!compiler::ContractionOf(problem).RowsArePixels()) return modes;
   for (const ModeRow& row : kModes) {
+    if (row.reuse == Reuse::kDirect && !compiler::IsDepthwise(problem)) continue;
     auto mode = Describe(row, problem, chosen, target, sm_count);
     modes.push_back(mode ? std::move(*mode) : ReuseMode{.name = row.name, .refused = mode.error().message});
   }

@@ -46,7 +46,7 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
 // Clocks that threads take to gather the pixels of a tile.
 double GatherClocks(const compiler::Contraction& contraction, const Schedule& shape, const Machine& machine,
                     double depth) {
-  if (!contraction.RowsArePixels() || shape.a_load != LoadPath::kCopy) return 0;
+  if (!contraction.RowsArePixels() || shape.a_load != LoadPath::kCopy || shape.reuse == Reuse::kDirect) return 0;
   const bool known = contraction.geometry.known_filter;
   const double width = known ? 1 : compiler::GatherWidth(contraction.a);
   return shape.tile_m * depth / width / (known ? machine.known_gather_rate : machine.gather_rate);

@@ -12,6 +12,7 @@
 #include "base/integer_math.h"
 #include "compiler/compile.h"
 #include "compiler/contraction/contraction.h"
+#include "compiler/legality/check_direct.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
@@ -43,6 +44,7 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
 
 // A shape leaves the load and store paths open: bulk copies wherever possible.
 Schedule WithPaths(const Contraction& contraction, const Target& target, Schedule shape) {
+  if (shape.reuse == Reuse::kDirect) return shape;
   const auto addressable = [&](Operand operand) -> bool {
     return static_cast<bool>(compiler::CheckTmaAddressable(contraction, shape, operand));
   };
@@ -124,6 +126,7 @@ constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
 constexpr int64_t kMostResidentBlocks = 64;
+constexpr int64_t kMostDirectTaps = 1024;          // that a schedule can say
 constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves
 constexpr int kLeastResidentColumns = 128;         // of a tile among several along n
@@ -146,6 +149,10 @@ class ShapeList {
   }
 
   std::vector<Schedule> List() {
+    const bool asks = constraint_.Apply({.reuse = Reuse::kIm2col}).reuse == Reuse::kDirect;
+    const bool admits = constraint_.Apply({.reuse = Reuse::kDirect}).reuse == Reuse::kDirect;
+    if (asks || (admits && compiler::IsDepthwise(problem_))) AddDirect();
+    if (asks) return std::move(shapes_);
     const std::vector<Variant> variants = contraction_.RowsArePixels()
                                               ? PixelVariants(contraction_, constraint_, target_)
                                               : MatrixVariants(contraction_, target_);
@@ -204,6 +211,26 @@ class ShapeList {
       if (target_.mma.AccumulatesInTensorMemory() && side == RowSide::kM) {
         shape.acc_stages = 1;
         Add(shape);
+      }
+    }
+  }
+
+  // Depthwise convolutions on CUDA cores.
+  void AddDirect() {
+    for (const int run : compiler::kDirectRuns) {
+      for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
+        AddPoint({.tile_m = 4 * ir::kWarpgroupWarps * math * run,
+                  .tile_n = compiler::kDirectChannels,
+                  .tile_k = static_cast<int>(base::RoundUp(std::min(contraction_.geometry.taps, kMostDirectTaps),
+                                                           int64_t{compiler::kDirectTapGroup})),
+                  .acc_stages = 1,
+                  .math_warpgroups = math,
+                  .raster = 1,
+                  .a_load = LoadPath::kCopy,
+                  .b_load = LoadPath::kCopy,
+                  .b_keep = 1,
+                  .d_store = StorePath::kDirect,
+                  .reuse = Reuse::kDirect});
       }
     }
   }
@@ -392,7 +419,7 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
     spare -= more * bytes;
   };
   if (footprint.filter_stage_bytes > 0) deepen(deep.filter_stages, footprint.filter_stage_bytes);
-  deepen(deep.stages, footprint.stage_bytes);
+  if (footprint.stage_bytes > 0) deepen(deep.stages, footprint.stage_bytes);
   return constraint.Apply(deep);
 }
 

@@ -35,6 +35,7 @@ class StepWriter {
   StepWriter(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
              const target::Target& target, const ir::Role& role, int64_t slices)
       : problem_(problem),
+        numbers_(numbers),
         program_(program),
         target_(target),
         role_(role),
@@ -93,6 +94,8 @@ class StepWriter {
         return Add(steps, op.kind == OpKind::kGatherPixels ? Gather(op) : Copy(op));
       case OpCategory::kMma:
         return WriteProduct(op, steps);
+      case OpCategory::kFma:
+        return WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps);
       case OpCategory::kTensorMove:
         return Add(steps, TensorMove(op));
       case OpCategory::kAccumulator:
@@ -177,6 +180,18 @@ class StepWriter {
       return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
     Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
     if (tensor->shift) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
+  }
+
+  // The lines of the first row of a filter come from L2, those of later rows have been read for it. A product takes an
+  // instruction, and each channel of a pixel one to become an f32.
+  void WriteDepthwise(const ir::DepthwiseAttrs& attrs, StepList& steps) {
+    columns_ = program_.tile_n;
+    const double pixels =
+        static_cast<double>(attrs.PixelsOfLine()) / ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
+    const auto taps = static_cast<double>(numbers_.SizeOf(ir::Binding::kK));
+    const double rows = taps / attrs.columns;
+    Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * pixels * Bytes(program_.operand_type)});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = taps + rows * pixels});
   }
 
   Step TensorMove(const Op& op) const {
@@ -423,6 +438,7 @@ class StepWriter {
   }
 
   const Problem& problem_;
+  const compiler::ProblemNumbers& numbers_;
   const ir::Program& program_;
   const target::Target& target_;
   const ir::Role& role_;

@@ -61,6 +61,7 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, 
   if (ContractionsOf(problem) > 1) LS_TRY(CheckPhases(problem, asked, target));
   LS_ASSIGN(const PackedProduct product, Check(ContractionOf(problem, asked), asked, target));
   const auto& [contraction, schedule] = product;
+  if (schedule.reuse == Reuse::kDirect) return BuildDirect(contraction, schedule, target);
   if (contraction.SumsPixels()) return BuildFilterGradient(contraction, schedule, target);
   return contraction.RowsArePixels() ? BuildConv(contraction, schedule, target)
                                      : BuildGemm(contraction, schedule, target);
@@ -86,7 +87,7 @@ Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, 
   LS_TRY(AssignStorage(program, target));
   const ir::OperandRings rings = ir::RingsOf(program);
   const Footprint footprint{.smem_bytes = program.smem_bytes,
-                            .stage_bytes = StageBytes(program, rings.a),
+                            .stage_bytes = rings.a >= 0 ? StageBytes(program, rings.a) : 0,
                             .filter_stage_bytes = HasOwnRing(rings) ? StageBytes(program, rings.b) : 0,
                             .tmem_columns = program.tmem_columns};
   return Sketch{std::move(program), footprint, rings};
@@ -94,6 +95,7 @@ Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, 
 
 void DeepenRings(Sketch& sketch, const Schedule& schedule) {
   std::vector<ir::Channel>& channels = sketch.program.channels;
+  if (sketch.rings.a < 0) return;
   channels.at(static_cast<size_t>(sketch.rings.a)).stages = schedule.stages;
   if (HasOwnRing(sketch.rings)) channels.at(static_cast<size_t>(sketch.rings.b)).stages = schedule.filter_stages;
 }

@@ -31,7 +31,7 @@ const std::string& Generator();
 // What a schedule needs of an SM.
 struct Footprint {
   int smem_bytes = 0;          // of a CTA
-  int stage_bytes = 0;         // of it, each stage of the operands' ring, with its barriers
+  int stage_bytes = 0;         // of it, each stage of the operands' ring, with its barriers; 0: there is none
   int filter_stage_bytes = 0;  // the same for the ring of filter tiles, if there is one
   int tmem_columns = 0;        // allocated
 };

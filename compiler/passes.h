@@ -17,6 +17,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
 
 // The same for a convolution, as an implicit GEMM.
 ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
+// The same for a depthwise convolution on CUDA cores.
+ir::Program BuildDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the

@@ -88,10 +88,14 @@ enum class FragmentKind : uint8_t {
   kMma16x8Gated,    // kMma16x8, but the columns of lanes 1 and 2 of each four are exchanged
   kRowPerTwoLanes,  // 16 rows; lane l holds row l/2, register j column 2*j + l%2
   kMma8x8,          // 8 rows; lane l holds row l/8 + 4*(l/4%2), columns 2*(l%4)+{0,1} of each 8
+  // Sums of CUDA cores: each eight lanes hold adjacent runs of 8 columns, 64 in all.
+  kRuns4,  // 16 rows; lane l holds rows 4*(l/8)+{0,…,3}, columns 8*(l%8)+{0,…,7} of each 64
+  kRuns8,  // 32 rows; lane l holds rows 8*(l/8)+{0,…,7}, the same columns
 };
 
 // What each bit of a lane's index adds to its row and its column, and how its registers continue from there: `run`
-// adjacent columns, the same in each of the lane's `rows_of_lane` rows, which are 8 apart, then on by `step` columns.
+// adjacent columns, the same in each of the lane's `rows_of_lane` rows, which are `row_step` apart, then on by `step`
+// columns.
 struct FragmentFacts {
   static constexpr size_t kLaneBits = 5;
   using LaneParts = std::array<int, kLaneBits>;
@@ -99,12 +103,14 @@ struct FragmentFacts {
   int rows;
   LaneParts lane_rows, lane_columns;
   int run, rows_of_lane, step;
+  int row_step = 8;
 };
 // In the order of FragmentKind.
 inline constexpr FragmentFacts kFragmentFacts[] = {
-    {32, {1, 2, 4, 8, 16}, {0, 0, 0, 0, 0}, 1, 1, 1}, {16, {0, 0, 1, 2, 4}, {2, 4, 0, 0, 0}, 2, 2, 8},
-    {16, {0, 0, 1, 2, 4}, {4, 2, 0, 0, 0}, 2, 2, 8},  {16, {0, 1, 2, 4, 8}, {1, 0, 0, 0, 0}, 1, 1, 2},
-    {8, {0, 0, 4, 1, 2}, {2, 4, 0, 0, 0}, 2, 1, 8},
+    {32, {1, 2, 4, 8, 16}, {0, 0, 0, 0, 0}, 1, 1, 1},       {16, {0, 0, 1, 2, 4}, {2, 4, 0, 0, 0}, 2, 2, 8},
+    {16, {0, 0, 1, 2, 4}, {4, 2, 0, 0, 0}, 2, 2, 8},        {16, {0, 1, 2, 4, 8}, {1, 0, 0, 0, 0}, 1, 1, 2},
+    {8, {0, 0, 4, 1, 2}, {2, 4, 0, 0, 0}, 2, 1, 8},         {16, {0, 0, 0, 4, 8}, {8, 16, 32, 0, 0}, 8, 4, 64, 1},
+    {32, {0, 0, 0, 8, 16}, {8, 16, 32, 0, 0}, 8, 8, 64, 1},
 };
 
 // Whether accumulators are read in this layout.
@@ -118,7 +124,7 @@ struct FragmentLayout {
   int Rows() const { return Facts().rows; }
   int Registers() const { return Rows() * columns / 32; }
   // Element held by register `j` of lane `l`: row = lane part + RowOf(j), column = lane part + ColumnOf(j).
-  int RowOf(int j) const { return 8 * (j / Facts().run % Facts().rows_of_lane); }
+  int RowOf(int j) const { return Facts().row_step * (j / Facts().run % Facts().rows_of_lane); }
   int ColumnOf(int j) const { return j / (Facts().run * Facts().rows_of_lane) * Facts().step + j % Facts().run; }
   int LaneRow(int lane) const { return SumOfBits(Facts().lane_rows, lane); }
   int LaneColumn(int lane) const { return SumOfBits(Facts().lane_columns, lane); }
@@ -127,6 +133,8 @@ struct FragmentLayout {
   int ColumnLanes() const { return BitsOf(Facts().lane_columns); }
   // Registers j, j+1, … that hold adjacent columns of one row, starting at a multiple of this.
   int Run() const { return Facts().step == Facts().run ? columns : Facts().run; }
+  // Whether the rows of a lane are adjacent.
+  bool HasRunsOfRows() const { return Facts().rows_of_lane > 1 && Facts().row_step == 1; }
   // The layout after pairs of adjacent columns, or of adjacent rows, have become one. REQUIRES: HoldsAccumulator(kind).
   FragmentLayout GatedColumns() const;
   FragmentLayout GatedRows() const;

@@ -245,6 +245,20 @@ struct RowBorderMaskAttrs {
   int columns = 0;  // to the right; negative: to the left
   bool operator==(const RowBorderMaskAttrs&) const = default;
 };
+inline constexpr int kMostPixelsAtOnce = 12;  // of a line that a lane of a depthwise convolution holds
+// A depthwise convolution: what the code is unrolled for. The filters are in a tile of taps x channels.
+struct DepthwiseAttrs {
+  int tile = 0;
+  FragmentKind fragment = FragmentKind::kRuns4;
+  int columns = 1, stride = 1, dilation = 1;  // of the filter along w
+  bool planes = false;                        // three spatial dimensions
+  bool reversed = false;                      // the tile's last tap is the first: a gradient of x
+  // Pixels of a line that a lane reads for its rows, from the first one's on.
+  int PixelsOfLine() const {
+    return (kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane - 1) * stride + (columns - 1) * dilation + 1;
+  }
+  bool operator==(const DepthwiseAttrs&) const = default;
+};
 struct AccReadAttrs {
   int columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
@@ -415,11 +429,11 @@ using Attrs =
                  DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
-                 TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, AccReadAttrs,
-                 AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs,
-                 ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs,
-                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,
-                 StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
+                 AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
+                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
+                 ReadScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
+                 GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,
@@ -455,6 +469,7 @@ enum class OpCategory : uint8_t {
   kThreadLoad,   // into a ring, by threads
   kMemory,       // from memory to memory
   kMma,          // MMAs
+  kFma,          // products of CUDA cores
   kTensorMove,   // of operands in Tensor Memory
   kAccumulator,  // accumulators and promoted accumulators, to and from fragments
   kElementwise,  // of a fragment's elements

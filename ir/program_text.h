@@ -37,8 +37,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<FunctionOperand>{"row",    "column", "element",
                                                                              "output", "table",  "number"};
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<FragmentKind>{"row_per_lane", "mma_16x8", "mma_16x8_gated",
-                                                                          "row_per_two_lanes", "mma_8x8"};
+inline constexpr std::array<std::string_view, 7> kEnumNames<FragmentKind>{
+    "row_per_lane", "mma_16x8", "mma_16x8_gated", "row_per_two_lanes", "mma_8x8", "runs_4", "runs_8"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Combine>{"add", "multiply"};
 template <>
@@ -232,6 +232,14 @@ template <> inline constexpr auto kFields<TensorShiftAttrs> = std::tuple{
 template <> inline constexpr auto kFields<TensorRefreshAttrs> = std::tuple{
     Field{"tile", &TensorRefreshAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"row", &TensorRefreshAttrs::row}};
+template <> inline constexpr auto kFields<DepthwiseAttrs> = std::tuple{
+    Field{"tile", &DepthwiseAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"fragment", &DepthwiseAttrs::fragment},
+    Field{"columns", &DepthwiseAttrs::columns},
+    Field{"stride", &DepthwiseAttrs::stride},
+    Field{"dilation", &DepthwiseAttrs::dilation},
+    Field{"planes", &DepthwiseAttrs::planes, Presence::kOptional},
+    Field{"reversed", &DepthwiseAttrs::reversed, Presence::kOptional}};
 template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
     Field{"columns", &AccReadAttrs::columns},
     Field{"fragment", &AccReadAttrs::fragment}};

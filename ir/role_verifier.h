@@ -125,6 +125,7 @@ class RoleVerifier {
   Status CheckOperandTile(const Op& op, size_t slot, int tile, Operand operand, int scale_run) const;
   Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
+  Status CheckDepthwise(const Op& op) const;
   Status CheckScaleFactors(const Op& op);
   Status CheckReadScaleFactors(const Op& op) const;
   Status CheckPromoted(int column, const FragmentLayout& piece) const;

@@ -39,6 +39,7 @@ constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
+constexpr std::string_view kDepthwise = "conv_depthwise_sm_90a_scheduled";
 constexpr std::string_view kShift = "conv_lane_shift_sm_100a_scheduled";
 constexpr std::string_view kShiftLowered = "conv_lane_shift_sm_100a_lowered";
 constexpr std::string_view kFused = "conv_lane_shift_fused_sm_100a_scheduled";
@@ -52,10 +53,10 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,   kPixels,          kGather,
-        kOffset,    kShift,       kShiftLowered, kFused,         kMasked,   kPingpong,        kPingpongLowered,
-        kPack,      kReductions,  kLines,        kWords,         kResident, kResidentColumns, kResidentLowered,
-        kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized}) {
+       {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,    kPixels,          kGather,
+        kOffset,    kShift,       kShiftLowered, kFused,         kMasked,    kPingpong,        kPingpongLowered,
+        kPack,      kReductions,  kLines,        kWords,         kResident,  kResidentColumns, kResidentLowered,
+        kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized, kDepthwise}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -254,6 +255,12 @@ constexpr Broken kBroken[] = {
     {11, kResident, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
     {12, kShared, "sharers=4\n", "sharers=2\n", "of 2 warps that share a copy of buffer out, 4 arrive together"},
     {4, kPingpong, "order order stages=1", "order order stages=2", "channel order is an order channel, but not one empty slot"},
+    {8, kDepthwise, "fragment=runs_4", "fragment=mma_16x8", "its sums are runs of lanes, not mma_16x8"},
+    {8, kDepthwise, "columns=3 stride=1", "columns=0 stride=1", "columns, stride and dilation are positive"},
+    {9, kDepthwise, "  param in_w\n", "", "param in_w is not declared"},
+    {12, kDepthwise, "tile=128x64x16", "tile=256x64x16", "a tile of 256x64 is not 16 rows of 64 channels for each of 8 warps"},
+    {12, kDepthwise, "tile=128x64x16", "tile=128x64x32", "tile w is not 64 channels of 16 bits for each of k=32 taps"},
+    {15, kDepthwise, "    await %8 w\n", "", "it has not awaited channel w"},
     {8, kGrouped, " rows=groups", "", "rows belong to groups if and only if work does"},
     {8, kGrouped, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},
     {8, kGrouped, "raster=8 source=groups", "raster=8 source=groups slices=2", "tiles of groups are not cut into slices"},

@@ -2,6 +2,8 @@
 // Every schedule of the space is run on the emulator, with bit-exact tensor-core sums.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
@@ -131,6 +133,39 @@ TEST(Numerics, WithoutTheRuleTheOrderOfSummationShows) {
     if (results.size() > 1) break;
   }
   EXPECT_GT(results.size(), 1u);
+}
+
+// Every schedule of a depthwise convolution on CUDA cores adds the products of an output in the order of the taps.
+TEST(Numerics, DirectConvolutionsSumInTheOrderOfTaps) {
+  constexpr int kImages = 2, kRows = 5, kColumns = 11, kChannels = 16, kTaps = 3;
+  auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"});
+  ASSERT_TRUE(engine);
+  const Problem problem = Parse("conv n=2 h=5 w=11 c=16 k=16 r=3 s=3 pad=1 groups=16 y=f32");
+  const std::vector<uint16_t> x = Values(1 << 15, 1), w = Values(1 << 15, 2);
+  const auto widened = [](uint16_t value) { return std::bit_cast<float>(uint32_t{value} << 16); };
+  std::vector<float> expected;
+  for (int pixel = 0; pixel < kImages * kRows * kColumns; ++pixel) {
+    const int image = pixel / (kRows * kColumns), row = pixel / kColumns % kRows, column = pixel % kColumns;
+    for (int channel = 0; channel < kChannels; ++channel) {
+      float sum = 0;
+      for (int tap = 0; tap < kTaps * kTaps; ++tap) {
+        const int h = row - 1 + tap / kTaps, at = column - 1 + tap % kTaps;
+        const bool inside = h >= 0 && h < kRows && at >= 0 && at < kColumns;
+        const int from = ((image * kRows + h) * kColumns + at) * kChannels + channel;
+        sum = std::fma(inside ? widened(x[static_cast<size_t>(from)]) : 0.0F,
+                       widened(w[static_cast<size_t>(channel * kTaps * kTaps + tap)]), sum);
+      }
+      expected.push_back(sum);
+    }
+  }
+  const auto direct = ParseSchedule("reuse=direct");
+  const std::vector<Schedule> schedules =
+      autotune::EnumerateSchedules(problem, *direct, engine->parts().target).schedules;
+  EXPECT_GE(schedules.size(), 4u);
+  for (const Schedule& schedule : schedules) {
+    EXPECT_EQ(Compute(*engine, problem, schedule, expected.size(), expected.size()), expected)
+        << PrintSchedule(schedule);
+  }
 }
 
 }  // namespace

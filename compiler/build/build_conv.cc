@@ -10,6 +10,7 @@
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/lane_shift_mainloop.h"
 #include "compiler/build/pixel_loader.h"
+#include "compiler/build/pixel_output.h"
 #include "compiler/build/row_offset_mainloop.h"
 #include "compiler/build/tap_mainloop.h"
 #include "compiler/legality/promotion.h"
@@ -28,46 +29,6 @@ using ir::ValueId;
 constexpr int kRowGroup = 8;                // rows of a swizzle pattern
 constexpr int kCellBytes = 4;               // of Tensor Memory
 constexpr int kOperandsInTensorMemory = 2;  // one is copied while the products of the other run
-
-class PixelOutput final : public OutputTensor {
- public:
-  // REQUIRES: it outlives the output.
-  PixelOutput(const Contraction& contraction, bool gathers)
-      : contraction_(contraction), pixels_(contraction.geometry), gathers_(gathers) {}
-
-  void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
-    params.insert(params.end(), {{ir::PitchOf(operand), {}}, {ir::PixelPitchesOf(operand).row, {}}});
-    if (pixels_.dimensions == 3) params.push_back({ir::PixelPitchesOf(operand).plane, {}});
-    params.push_back({ir::StrideOf(operand), {}});
-  }
-  void AddSizes(std::vector<ir::Param>& params) const override {
-    for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch, Binding::kChannels,
-                               Binding::kFilters, Binding::kOutQ}) {
-      params.push_back({size, {}});
-    }
-    for (size_t d = 0; d < pixels_.dimensions; ++d) {
-      const ir::SpatialBindings& of = ir::kSpatialBindings[d];
-      for (const Binding size : {of.outputs, of.taps, of.stride, of.pad, of.dilation}) params.push_back({size, {}});
-      if (gathers_) params.push_back({of.extent, {}});
-    }
-  }
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
-  std::vector<ValueId> StoreStart(Builder& b, ValueId row, const Corner&) const override {
-    return pixels_.Decode(b, row);
-  }
-  void BulkStore(Builder& b, ValueId copy, ValueId column, const Corner& corner, const std::vector<ValueId>& start,
-                 const ir::BulkStoreAttrs& attrs) const override {
-    const Binding of_group = ir::IsGated(contraction_.epilogue()) ? Binding::kColumns : Binding::kN;
-    std::vector<ValueId> operands = {copy, b.Add({column, b.Mul({corner.batch, b.ParamValue(of_group)})})};
-    operands.insert(operands.end(), start.begin(), start.end());
-    b.StorePixels(operands, attrs);
-  }
-
- private:
-  const Contraction& contraction_;
-  const PixelIndex pixels_;
-  const bool gathers_;
-};
 
 // Chooses the parts.
 class ConvParts {

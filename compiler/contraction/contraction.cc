@@ -49,6 +49,10 @@ FilterTaps TapsOf(const ConvProblem& problem, const Schedule& schedule, const Co
   return packs ? FilterTaps::kPackedColumns : FilterTaps::kMatrices;
 }
 
+bool IsDepthwise(const ConvProblem& problem) {
+  return problem.groups > 1 && problem.groups == problem.c && problem.groups == problem.k;
+}
+
 // The same filters, each of one tap with all channels.
 ir::StoredTensor RowsOfFilters(ir::StoredTensor filters) {
   using enum ir::StoredTensor::Dimension;
@@ -57,6 +61,19 @@ ir::StoredTensor RowsOfFilters(ir::StoredTensor filters) {
     filters.extents[d] = 1;
   }
   return filters;
+}
+
+// Threads that compute a depthwise convolution directly take all channels of a pixel as one matrix, whose K are the
+// taps. The filters, of one channel each, are rows of taps in any pass.
+void JoinChannels(const ConvProblem& problem, bool joins, Contraction& contraction) {
+  for (OperandSource* const pixels : {&contraction.a, &contraction.c, &contraction.d})
+    pixels->run = pixels->memory.Inner() / (joins ? 1 : problem.groups);
+  const bool transposed = problem.pass == ConvPass::kDgrad && !joins;
+  contraction.b.outer_axis = transposed ? ir::Axis::kK : ir::Axis::kN;
+  contraction.b.inner_axis = transposed ? ir::Axis::kN : ir::Axis::kK;
+  if (!joins) return;
+  contraction.geometry.filters = contraction.n = problem.groups;
+  contraction.batch = 1;
 }
 
 void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t number, Contraction& contraction) {
@@ -86,6 +103,7 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
   contraction.runs = geometry.channels * geometry.taps / geometry.run;
   contraction.batch = problem.groups;
   contraction.batch_name = "groups";
+  if (IsDepthwise(problem)) JoinChannels(problem, schedule.reuse == Reuse::kDirect, contraction);
 }
 
 // The pixels of a phase among those of `source`. Its base is aligned as that of every phase.
@@ -102,6 +120,11 @@ void TakePhase(const ConvProblem& problem, const ConvGeometry& phase, OperandSou
 }
 
 }  // namespace
+
+bool IsDepthwise(const Problem& problem) {
+  const auto* conv = std::get_if<ConvProblem>(&problem);
+  return conv != nullptr && IsDepthwise(*conv);
+}
 
 ir::MmaKind Contraction::Kind() const {
   const std::optional<ir::MmaKind> kind = ir::MmaKindOf(a.type(), b.type(), scale);

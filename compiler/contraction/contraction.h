@@ -79,6 +79,9 @@ struct Contraction {
   int64_t Iterations(const Schedule& schedule) const;
 };
 
+// Whether each channel is a group: a convolution with one channel and one filter each, in any pass.
+bool IsDepthwise(const Problem& problem);
+
 // Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase).
 size_t ContractionsOf(const Problem& problem);
 // The one of this number. REQUIRES: the problem is complete and outlives the contraction.

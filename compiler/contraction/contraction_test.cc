@@ -154,5 +154,57 @@ TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
   }
 }
 
+// All channels of a pixel are columns of one matrix, K are the taps, and rows of the index are whole runs of a thread.
+TEST(Contraction, OfADirectConvolutionJoinsTheChannels) {
+  const Problem problem = Parsed("conv n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 groups=24 beta=1");
+  Schedule direct{.tile_m = 128, .tile_n = 64, .tile_k = 16};
+  direct.math_warpgroups = 2;
+  direct.a_load = LoadPath::kCopy;
+  direct.reuse = Reuse::kDirect;
+  const auto expect_joined = [&](const Contraction& joined, int64_t run, int64_t positions) {
+    EXPECT_EQ(joined.geometry.direct_run, run);
+    EXPECT_EQ(joined.m, positions);
+    EXPECT_EQ(joined.n, 24);
+    EXPECT_EQ(joined.run, 15);
+    EXPECT_EQ(joined.runs, 1);
+    EXPECT_EQ(joined.batch, 1);
+    EXPECT_EQ(joined.Blocks(direct), 1);
+    for (const OperandSource& pixels : {joined.a, joined.c, joined.d}) EXPECT_EQ(pixels.run, 24);
+  };
+  expect_joined(ContractionOf(problem, direct), 4, 2 * 9 * 12);
+  direct.tile_m = 256;
+  expect_joined(ContractionOf(problem, direct), 8, 2 * 9 * 16);
+  // From one schedule to the other and back.
+  const Contraction groups = ContractionOf(problem);
+  EXPECT_EQ(groups.n, 1);
+  EXPECT_EQ(groups.batch, 24);
+  EXPECT_EQ(groups.a.run, 1);
+  const Contraction joined = groups.Under(problem, direct);
+  expect_joined(joined, 8, 2 * 9 * 16);
+  const Contraction again = joined.Under(problem, Schedule{.reuse = Reuse::kIm2col});
+  EXPECT_EQ(again.n, 1);
+  EXPECT_EQ(again.batch, 24);
+  EXPECT_EQ(again.d.run, 1);
+  EXPECT_EQ(again.geometry.padded_q, 11);
+}
+
+TEST(Contraction, OfADirectGradientOfXReadsFiltersAsRowsOfTaps) {
+  const Problem problem = Parsed("conv_dgrad n=2 h=9 w=11 c=24 k=24 r=3 s=3 pad=1 groups=24");
+  EXPECT_EQ(ContractionOf(problem).b.inner_axis, ir::Axis::kN);
+  const Contraction direct = ContractionOf(problem, Schedule{.a_load = LoadPath::kCopy, .reuse = Reuse::kDirect});
+  EXPECT_EQ(direct.b.outer_axis, ir::Axis::kN);
+  EXPECT_EQ(direct.b.inner_axis, ir::Axis::kK);
+  EXPECT_EQ(direct.run, 9);
+}
+
+TEST(Contraction, IsDepthwiseWhereEveryChannelIsAGroup) {
+  EXPECT_TRUE(IsDepthwise(Parsed("conv h=9 w=11 c=24 k=24 r=3 s=3 groups=24")));
+  EXPECT_TRUE(IsDepthwise(Parsed("conv_wgrad h=9 w=11 c=24 k=24 r=3 s=3 groups=24")));
+  EXPECT_FALSE(IsDepthwise(Parsed("conv h=9 w=11 c=24 k=48 r=3 s=3 groups=24")));
+  EXPECT_FALSE(IsDepthwise(Parsed("conv h=9 w=11 c=24 k=24 r=3 s=3 groups=12")));
+  EXPECT_FALSE(IsDepthwise(Parsed("conv h=9 w=11 c=1 k=1 r=3 s=3")));
+  EXPECT_FALSE(IsDepthwise(Parsed("gemm m=1 n=1 k=1")));
+}
+
 }  // namespace
 }  // namespace laneshift::compiler

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integer_math.h"
 #include "ir/program.h"
 
 namespace laneshift::compiler {
@@ -68,6 +69,11 @@ int64_t ConvGeometry::CentreColumn() const {
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
+int DirectRunOf(const Schedule& schedule) {
+  constexpr int kRunsOfWarpgroup = 4 * 4;  // four warps, each of which has four runs of positions
+  return std::max(1, schedule.tile_m / (kRunsOfWarpgroup * schedule.math_warpgroups));
+}
+
 namespace {
 
 void DescribeForward(const ConvProblem& problem, ConvGeometry& geometry) {
@@ -112,7 +118,7 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   geometry.planes = problem.input[kDepth] != 1 || problem.filter[kDepth] != 1 || problem.pad_before[kDepth] != 0 ||
                     problem.pad_after[kDepth] != 0;
   geometry.taps = geometry.filter[kDepth] * geometry.filter[kHeight] * geometry.filter[kWidth];
-  const bool reuses = schedule.reuse > Reuse::kIm2col;
+  const bool reuses = schedule.reuse == Reuse::kRowOffset || schedule.reuse == Reuse::kLaneShift;
   const bool masks = reuses && schedule.border == Border::kMask && geometry.CentreColumn() >= 0;
   geometry.masks_border = masks;
   if (masks) {
@@ -120,7 +126,9 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   } else if (reuses) {
     PlanPhases(geometry);
   }
-  geometry.padded_q = geometry.output[kWidth] + (masks ? 0 : geometry.halo);
+  if (schedule.reuse == Reuse::kDirect) geometry.direct_run = DirectRunOf(schedule);
+  geometry.padded_q =
+      base::RoundUp(geometry.output[kWidth] + (masks ? 0 : geometry.halo), int64_t{geometry.direct_run});
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {
     for (int chain = 0; chain < geometry.Chains(); ++chain) {
       const std::vector<ConvGeometry::Column> columns = geometry.ColumnsOf(chain);

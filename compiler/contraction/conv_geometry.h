@@ -62,10 +62,15 @@ struct ConvGeometry {
   // Contiguous elements of K that the loop over K reads in blocks: the channels of a tap, or all of a
   // filter where threads gather the operand.
   int64_t run = 0;
+  // Adjacent outputs of a row that a thread computes directly; rows of the index are multiples of it.
+  int direct_run = 1;
 
   // The filter column at the output pixel itself, or -1: borders can be masked only if there is one.
   int64_t CentreColumn() const;
 };
+
+// With reuse=direct: adjacent outputs of a row that a thread computes.
+int DirectRunOf(const Schedule& schedule);
 
 // `images`: the problem's x, or the gradient of y that a gradient of x is computed from. `phase`: its number in
 // PhasesOf(problem), for a gradient of x.

@@ -12,7 +12,7 @@ namespace {
 
 using ir::Binding;
 
-constexpr int kPieceBytes = 16;
+constexpr int kIm2colPieceBytes = 16;
 
 class Im2colPackEmitter {
  public:
@@ -22,7 +22,7 @@ class Im2colPackEmitter {
         b_(cx.e.ir()),
         dimensions_(attrs.planes ? 3 : 2),
         bytes_(static_cast<int>(DataTypeBytes(cx.program.operand_type))),
-        piece_(kPieceBytes / bytes_),
+        piece_(kIm2colPieceBytes / bytes_),
         pieces_(CeilDiv(cx.e, cx.Param(Binding::kN), piece_)) {}
 
   void Emit(Value* first) {
@@ -115,7 +115,7 @@ class Im2colPackEmitter {
       elements.push_back(e_.LoadGlobalElement(bytes_, b_.CreateAdd(start, column.offset), inside));
     }
     Value* to = b_.CreateAdd(b_.CreateMul(Wide(position), Wide(pieces_)), Wide(piece));
-    e_.StoreGlobal(b_.CreateAdd(cx_.Param(Binding::kWorkspace), b_.CreateMul(to, e_.C64(kPieceBytes))),
+    e_.StoreGlobal(b_.CreateAdd(cx_.Param(Binding::kWorkspace), b_.CreateMul(to, e_.C64(kIm2colPieceBytes))),
                    e_.JoinElements(bytes_, elements), e_.True());
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/emit/emit_place.h"
 
 #include <bit>
+#include <optional>
 #include <utility>
 
 namespace laneshift::compiler {
@@ -20,7 +21,9 @@ Value* PartOfLane(Emitter& e, Value* lane, const ir::FragmentFacts::LaneParts& p
     while (end < parts.size() && parts[end] == 2 * parts[end - 1]) ++end;
     const auto place = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(parts[bit])));
     Value* part = lane;
-    if (end < parts.size()) part = b.CreateAnd(part, e.C32(((1 << end) - 1) & ~((1 << bit) - 1)));
+    // A shift to the lowest place drops the bits below.
+    if (end < parts.size() || (bit > 0 && place > 0))
+      part = b.CreateAnd(part, e.C32(((1 << end) - 1) & ~((1 << bit) - 1)));
     if (bit > place) part = b.CreateLShr(part, bit - place);
     if (bit < place) part = b.CreateShl(part, place - bit);
     sum = sum == nullptr ? part : b.CreateOr(sum, part);
@@ -76,6 +79,15 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
 }
 
+RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance) {
+  auto& b = cx.e.ir();
+  Value* steps = cx.e.C32(static_cast<uint32_t>(distance));
+  Value* q = b.CreateAdd(b.CreateURem(row, cx.Param(Binding::kPaddedQ)), steps);
+  Value* inside = b.CreateAnd(b.CreateICmpULT(row, EndOfRows(cx)), b.CreateICmpULT(q, cx.Param(Binding::kOutQ)));
+  Value* further = b.CreateMul(b.CreateZExt(steps, cx.e.I64()), cx.Param(ir::PitchOf(operand)));
+  return {inside, b.CreateAdd(first.offset, further)};
+}
+
 Value* InLiveRow(const RoleContext& cx, Value* row_of_warp, Value* inside) {
   if (cx.program.live_rows == 0) return inside;
   const int live_rows = cx.program.live_rows * kWarpThreads / cx.threads;
@@ -97,9 +109,12 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
       bytes_(static_cast<int>(DataTypeBytes(attrs.type))),
       columns_(ColumnsOf(cx, attrs.operand)) {
   auto& b = cx.e.ir();
+  std::optional<RowPlace> first;  // of the lane's rows, where these are in one line of pixels
   for (int j = 0; j < layout.Registers(); ++j) {
     if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;
-    RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
+    RowPlace place = first ? PlaceInLine(cx, attrs.operand, *first, index_.first_row, index_.RowOf(j))
+                           : PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
+    if (!first && layout.HasRunsOfRows() && attrs.rows == ir::RowMap::kPixels) first = place;
     place.inside = InLiveRow(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
     Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));

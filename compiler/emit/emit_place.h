@@ -46,6 +46,10 @@ struct RowPlace {
 };
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
 
+// The row `distance` after `row`, whose place is `first`, in the same line of pixels: lines of the index are multiples
+// of a lane's run of rows.
+RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance);
+
 // Elements from one partial row to the next, for rows of this length: as ir::PartialRows::Pitch.
 Value* LinePitch(Emitter& e, Value* length);
 

@@ -56,7 +56,7 @@ void RoleEmitter::Emit() {
   CreateCursors(role_.body);
   CreatePromoted(role_.body);
   CreateScaleSets(role_.body);
-  if (role_.kind == RoleKind::kMath) {
+  if (role_.kind == RoleKind::kMath && AccumulatorsOf(role_.body) > 0) {
     e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters(), AccumulatorType());
   }
   if (role_.elected) {
@@ -80,7 +80,7 @@ void RoleEmitter::CreateCursors(const std::vector<Op>& body) {
 }
 
 int RoleEmitter::AccumulatorsOf(const std::vector<Op>& body) {
-  int count = 1;
+  int count = 0;
   for (const Op& op : body) {
     if (op.kind == OpKind::kMmaRegisters) count = std::max(count, op.As<ir::MmaAttrs>().accumulator + 1);
     count = std::max(count, AccumulatorsOf(op.body));

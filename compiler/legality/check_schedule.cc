@@ -5,6 +5,7 @@
 
 #include "base/integer_math.h"
 #include "base/text.h"
+#include "compiler/legality/check_direct.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
@@ -569,6 +570,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.RowsArePixels();
+  if (s.reuse == Reuse::kDirect) return CheckDirect(contraction, s, target);
   if (const auto scaling = ir::BlockScalingOf(contraction.scale))
     LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
   LS_TRY(CheckTypes(contraction, target));

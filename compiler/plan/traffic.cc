@@ -81,12 +81,13 @@ class RoleTraffic {
         return CountProduct(op);
       case OpCategory::kTensorMove:
         return CountTensorMove(op);
-      // These move no operand of the main kernel.
+      // These move no operand of the main kernel to shared memory.
       case OpCategory::kIndex:
       case OpCategory::kWork:
       case OpCategory::kChannel:
       case OpCategory::kBarrier:
       case OpCategory::kMemory:
+      case OpCategory::kFma:
       case OpCategory::kAccumulator:
       case OpCategory::kElementwise:
       case OpCategory::kReduction:

@@ -50,6 +50,9 @@ std::string HowOf(const TapColumn& tap, const Schedule& schedule, bool first_col
   if (schedule.reuse == Reuse::kRowOffset)
     return tap.rows_later ? Cat("the same tile, from row ", tap.row, " on")
                           : "the tile of this filter row is loaded, with its halo";
+  if (schedule.reuse == Reuse::kDirect)
+    return first_column ? "threads load the pixels of this filter row into registers"
+                        : "the same pixels, multiplied by the next tap";
   if (schedule.reuse != Reuse::kLaneShift)
     return schedule.a_load == LoadPath::kCopy ? "threads gather the pixels of this tap"
                                               : "the TMA loads the pixels of this tap (im2col)";
