@@ -1,14 +1,18 @@
 #include "autotune/advice.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "autotune/pipeline.h"
 #include "autotune/space.h"
+#include "base/text.h"
 #include "compiler/compile.h"
 #include "compiler/contraction/contraction.h"
 #include "compiler/legality/resident_operand.h"
+#include "compiler/plan/work_plan.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -147,6 +151,18 @@ Changes Modes(const Schedule& s, std::initializer_list<Reuse> modes) {
   return changes;
 }
 
+// Another form of the same way of reuse, which may need another way to store.
+template <typename Value>
+Changes Forms(const Schedule& s, Value Schedule::*field, Value value) {
+  Changes changes;
+  for (const StorePath store : {s.d_store, StorePath::kRows, StorePath::kTma}) {
+    changes.push_back(s);
+    changes.back().*field = value;
+    changes.back().d_store = store;
+  }
+  return changes;
+}
+
 // How deep the rings of a changed schedule are.
 enum class RingDepth : uint8_t {
   kAtMostAsBefore,
@@ -221,7 +237,7 @@ constexpr WeaknessRow kWeaknesses[] = {
      [](const Schedule& s, const Situation&) { return s.split_k == 1 ? With(s, &Schedule::split_k, {2, 3, 4, 6, 8}) : Changes{}; }},
     {"split-K that does not pay", "partials go through memory, and are added",
      [](const Schedule& s, const Situation&) { return s.split_k > 1 ? With(s, &Schedule::split_k, {1, 2, s.split_k / 2}) : Changes{}; }},
-    {"tile order that misses the L2 cache", "tiles that are computed at once read more from memory than they need to",
+    {"unfavourable tile order", "tiles that are computed at once share few operands: more loads wait for memory",
      [](const Schedule& s, const Situation&) { return With(s, &Schedule::raster, {1, 2, 4, 8, 12, 16, 24, 32, 64}); }},
     {"static tile order", "SMs wait for the slowest one",
      [](const Schedule& s, const Situation& at) { return at.target.Has(target::Feature::kLaunchControl) && s.scheduler == Scheduler::kStatic ? With(s, &Schedule::scheduler, {Scheduler::kClc}) : Changes{}; }},
@@ -250,8 +266,68 @@ constexpr WeaknessRow kWeaknesses[] = {
        if (s.reuse == Reuse::kRowOffset) return Modes(s, {Reuse::kIm2col, Reuse::kLaneShift});
        return s.reuse == Reuse::kLaneShift ? Modes(s, {Reuse::kIm2col, Reuse::kRowOffset}) : Changes{};
      }},
+    {"zeros loaded at the border", "tiles hold pixels outside the image; a mask can disable their rows instead",
+     [](const Schedule& s, const Situation&) { return s.reuse > Reuse::kIm2col && s.border == Border::kZeros ? Forms(s, &Schedule::border, Border::kMask) : Changes{}; }, RingDepth::kDeepest},
+    {"a border mask that does not pay", "masked MMAs are more, or narrower, than those of zeros",
+     [](const Schedule& s, const Situation&) { return s.border == Border::kMask ? Forms(s, &Schedule::border, Border::kZeros) : Changes{}; }, RingDepth::kDeepest},
+    {"separate lane shifts", "shifts and refreshes are separate instructions; the MMA can shift",
+     [](const Schedule& s, const Situation&) { return s.reuse == Reuse::kLaneShift && s.shift == ShiftForm::kSeparate ? Forms(s, &Schedule::shift, ShiftForm::kFused) : Changes{}; }, RingDepth::kDeepest},
+    {"fused lane shifts", "the last lanes of each 32 are dropped from every tile",
+     [](const Schedule& s, const Situation&) { return s.shift == ShiftForm::kFused ? Forms(s, &Schedule::shift, ShiftForm::kSeparate) : Changes{}; }, RingDepth::kDeepest},
 };
 // clang-format on
+
+// A way to do it, if the schedule does not have it already.
+struct RemedyWay {
+  std::string_view text;
+  bool (*open)(const Schedule& s, const Target& target) = nullptr;  // nothing: always
+};
+struct RemedyRow {
+  Bound bound;
+  std::string_view need;
+  std::array<RemedyWay, 4> ways{};
+};
+
+bool NoPair(const Schedule& s, const Target& target) { return s.ctas == 1 && target.mma.most_ctas > 1; }
+bool NoMulticast(const Schedule& s, const Target&) { return s.cluster_m * s.cluster_n <= s.ctas; }
+bool NoSlices(const Schedule& s, const Target&) { return s.split_k == 1; }
+bool NotResident(const Schedule& s, const Target&) { return s.b_keep == 0; }
+bool NotInTensorMemory(const Schedule& s, const Target& target) {
+  return target.mma.AccumulatesInTensorMemory() && (s.reuse == Reuse::kIm2col || s.reuse == Reuse::kRowOffset);
+}
+bool OneAccumulator(const Schedule& s, const Target& target) {
+  return target.mma.AccumulatesInTensorMemory() && s.acc_stages == 1;
+}
+bool NoPingpong(const Schedule& s, const Target& target) {
+  return !target.mma.AccumulatesInTensorMemory() && s.consumers != Consumers::kPingpong;
+}
+bool NotBulkStored(const Schedule& s, const Target&) { return s.d_store != StorePath::kTma; }
+
+// clang-format off
+constexpr RemedyRow kRemedies[] = {
+    {Bound::kTensorCore, "fewer multiplications", {{{"narrower operands"}, {"2:4 sparsity"}, {"tiles that leave less of themselves outside D"}}}},
+    {Bound::kSharedMemory, "fewer bytes for each MMA from shared memory", {{{"wider tiles"}, {"a CTA pair", NoPair}, {"A in Tensor Memory", NotInTensorMemory}}}},
+    {Bound::kL2, "fewer bytes from L2", {{{"larger tiles"}, {"multicast in a cluster", NoMulticast}, {"a resident operand", NotResident}}}},
+    {Bound::kMemory, "fewer bytes through memory", {{{"narrower types"}, {"a tile order that finds more in L2"}, {"operations fused into the epilogue"}}}},
+    {Bound::kLoadLatency, "more loads in flight", {{{"deeper rings"}, {"more K or more tiles for each CTA"}, {"split-K", NoSlices}}}},
+    {Bound::kProductLatency, "more MMAs between two waits", {{{"longer blocks of K"}, {"a second accumulator", OneAccumulator}, {"ping-pong", NoPingpong}}}},
+    {Bound::kIssue, "fewer and larger steps", {{{"longer blocks of K"}, {"larger tiles"}, {"fewer bulk copies for each"}}}},
+    {Bound::kOutside, "fewer rows of a tile outside the tensors", {{{"a lower tile"}, {"rows=n", [](const Schedule& s, const Target&) { return s.rows == RowSide::kM; }}}}},
+    {Bound::kGather, "operands that bulk copies can address", {{{"aligned to 16 bytes"}, {"packed"}}}},
+    {Bound::kEpilogue, "an epilogue that overlaps the MMAs", {{{"a second accumulator", OneAccumulator}, {"ping-pong", NoPingpong}, {"several tiles for each CTA"}}}},
+    {Bound::kStore, "less time for each stored element", {{{"a narrower D"}, {"bulk stores", NotBulkStored}, {"more MMAs for each element"}}}},
+    {Bound::kPack, "operands that are aligned to 16 bytes, so that nothing is packed"},
+    {Bound::kReductions, "reductions in any order (numerics=default), which need no kernel afterwards"},
+    {Bound::kLaunch, "more work in each launch", {{{"batches"}, {"several problems in one"}}}},
+};
+// clang-format on
+constexpr bool InOrderOfBounds() {
+  for (size_t i = 0; i < std::size(kRemedies); ++i) {
+    if (kRemedies[i].bound != static_cast<Bound>(i)) return false;
+  }
+  return std::size(kRemedies) == kBoundCount;
+}
+static_assert(InOrderOfBounds());
 
 struct Predicted {
   Schedule schedule;
@@ -292,11 +368,21 @@ ProblemFloor FloorOf(const Problem& problem, const Target& target, const Machine
           .launch_us = machine.launch_us};
 }
 
+LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine) {
+  const compiler::WorkPlan work = compiler::PlanWork(problem, schedule);
+  const compiler::WorkDivision division =
+      compiler::DivideWork(work, std::max(1, machine.sm_count / work.ClusterSize()));
+  const int64_t rest = division.cut > 0 ? 0 : work.Units() % division.resident;
+  const int64_t busy = rest == 0 ? division.resident : rest;
+  return {.waves = division.waves, .idle_sms = machine.sm_count - busy * work.ClusterSize(), .sms = machine.sm_count};
+}
+
 Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, const Target& target,
                               const Machine& machine) {
   ScheduleAdvice advice;
   LS_ASSIGN(advice.prediction, PredictTime(problem, schedule, target, machine));
   advice.floor = FloorOf(problem, target, machine);
+  advice.last_wave = LastWaveOf(problem, schedule, machine);
   const Situation at{problem, compiler::ContractionOf(problem, schedule), target};
   const double given_us = advice.prediction.us;
   const auto deepest = Predict(at, schedule, schedule, RingDepth::kDeepest, machine);
@@ -326,39 +412,14 @@ Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, 
   return advice;
 }
 
-std::string_view RemedyOf(Bound bound) {
-  switch (bound) {
-    case Bound::kTensorCore:
-      return "fewer multiplications: narrower operands, 2:4 sparsity, or tiles that leave less of themselves outside D";
-    case Bound::kSharedMemory:
-      return "fewer bytes for each MMA from shared memory: wider tiles, a CTA pair, or A in Tensor Memory";
-    case Bound::kL2:
-      return "fewer bytes from L2: larger tiles, multicast in a cluster, or a resident operand";
-    case Bound::kMemory:
-      return "fewer bytes through memory: narrower types, a tile order that finds more in L2, or operations fused "
-             "into the epilogue";
-    case Bound::kLoadLatency:
-      return "more loads in flight: deeper rings, more K or more tiles for each CTA, or split-K";
-    case Bound::kProductLatency:
-      return "more MMAs between two waits: longer blocks of K, or a second accumulator";
-    case Bound::kIssue:
-      return "fewer and larger steps: longer blocks of K, larger tiles, fewer bulk copies for each";
-    case Bound::kOutside:
-      return "fewer rows of a tile outside the tensors: a lower tile, or rows=n";
-    case Bound::kGather:
-      return "operands that bulk copies can address: aligned to 16 bytes, or packed";
-    case Bound::kEpilogue:
-      return "an epilogue that overlaps the MMAs: two accumulators or ping-pong, and several tiles for each CTA";
-    case Bound::kStore:
-      return "a narrower D, bulk stores, or more MMAs for each stored element";
-    case Bound::kPack:
-      return "operands that are aligned to 16 bytes, so that nothing is packed";
-    case Bound::kReductions:
-      return "reductions in any order (numerics=default), which need no kernel afterwards";
-    case Bound::kLaunch:
-      return "more work in each launch: batches, or several problems in one";
+std::string RemedyOf(Bound bound, const Schedule& schedule, const Target& target) {
+  const RemedyRow& row = kRemedies[static_cast<size_t>(bound)];
+  std::string ways;
+  for (const RemedyWay& way : row.ways) {
+    if (way.text.empty() || (way.open != nullptr && !way.open(schedule, target))) continue;
+    ways += base::Cat(ways.empty() ? " (" : ", ", way.text);
   }
-  __builtin_unreachable();
+  return base::Cat(row.need, ways, ways.empty() ? "" : ")");
 }
 
 std::vector<std::string_view> WeaknessNames() {

@@ -5,6 +5,8 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,9 +39,20 @@ struct Weakness {
   Prediction prediction{};
 };
 
+// SMs without a tile while the last wave of CTAs has some.
+struct LastWave {
+  int64_t waves = 1;  // of the first launch of the main kernel
+  int64_t idle_sms = 0, sms = 1;
+
+  // The part of all SMs' time that they idle.
+  double IdleShare() const { return static_cast<double>(idle_sms) / static_cast<double>(waves * sms); }
+};
+LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine);
+
 struct ScheduleAdvice {
   Prediction prediction{};
   ProblemFloor floor{};
+  LastWave last_wave{};
   std::vector<Weakness> weaknesses{};  // the largest gain first; no two with the same change
 
   // How many times as long as the floor it takes.
@@ -53,8 +66,8 @@ inline constexpr double kAdviceGain = 0.02;
 Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, const target::Target& target,
                               const Machine& machine);
 
-// What another kernel would need to be faster than one that this binds.
-std::string_view RemedyOf(Bound bound);
+// What another kernel would need to be faster than one with this schedule that `bound` binds.
+std::string RemedyOf(Bound bound, const Schedule& schedule, const target::Target& target);
 
 // The names of all weaknesses, in the order of their table.
 std::vector<std::string_view> WeaknessNames();

@@ -18,14 +18,20 @@ ScheduleAdvice AdviceOf(const char* target_name, const char* problem, const Sche
   return advice ? *advice : ScheduleAdvice{};
 }
 
+// Its place among the weaknesses: their number if it is not among them.
+size_t PlaceOf(std::string_view weakness, const ScheduleAdvice& advice) {
+  const auto found = std::find_if(advice.weaknesses.begin(), advice.weaknesses.end(),
+                                  [&](const Weakness& w) { return w.name == weakness; });
+  return static_cast<size_t>(found - advice.weaknesses.begin());
+}
 bool Names(const ScheduleAdvice& advice, std::string_view weakness) {
-  return std::any_of(advice.weaknesses.begin(), advice.weaknesses.end(),
-                     [&](const Weakness& w) { return w.name == weakness; });
+  return PlaceOf(weakness, advice) < advice.weaknesses.size();
 }
 
 // A schedule that somebody made bad in one way, and the name of that.
 struct BadSchedule {
   const char *id, *weakness, *target, *problem, *schedule;
+  size_t place = 0;  // among the weaknesses, of which the first costs most
   friend void PrintTo(const BadSchedule& bad, std::ostream* out) { *out << bad.id; }
 };
 
@@ -36,7 +42,7 @@ constexpr BadSchedule kBad[] = {
     {"few_stages", "too few stages", "sm_100a", kLarge, "tile=128x256x64 stages=2 acc=2 cluster=2x1 ctas=2"},
     {"odd_tile", "odd tile", "sm_90a", "gemm m=4096 n=256 k=4096", "tile=128x192x64 stages=4 acc=1 math=2"},
     {"no_multicast", "no multicast", "sm_100a", "gemm m=4096 n=4096 k=4096 a=e2m1 b=e2m1 scale=mx",
-     "tile=128x64x256 stages=6 acc=2 cluster=1x1"},
+     "tile=128x64x256 stages=6 acc=2 cluster=1x1", 2},  // after the small tile and the missing pair
     {"no_pair", "no CTA pair", "sm_100a", "gemm m=8192 n=8192 k=8192", "tile=128x128x64 stages=6 acc=2 cluster=1x1"},
     {"one_accumulator", "one accumulator", "sm_100a", kShallow, "tile=128x256x64 stages=4 acc=1"},
     {"copied", "operands copied by threads", "sm_90a", kLarge, "tile=128x128x64 stages=4 acc=1 math=2 a_load=copy"},
@@ -50,8 +56,11 @@ constexpr BadSchedule kBad[] = {
     {"cooperative", "cooperative warpgroups", "sm_90a", kShallow, "tile=128x128x64 stages=5 acc=1 math=2"},
     {"needless_slices", "split-K that does not pay", "sm_100a", "gemm m=2048 n=2048 k=512",
      "tile=128x256x64 stages=4 acc=2 split_k=8"},
+    {"zeros_at_border", "zeros loaded at the border", "sm_100a", "conv n=32 h=28 w=28 c=128 k=128 r=3 s=3 pad=1",
+     "tile=128x128x64 acc=2 d_store=rows reuse=row_offset filter_stages=8"},
     {"reloaded_pixels", "activations loaded for each filter column", "sm_100a",
-     "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1", "tile=128x64x64 stages=6 acc=2 reuse=im2col"},
+     "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1", "tile=128x64x64 stages=6 acc=2 reuse=im2col",
+     1},  // after B, which would fit shared memory
 };
 
 class Advice : public testing::TestWithParam<BadSchedule> {};
@@ -60,7 +69,8 @@ TEST_P(Advice, NamesTheWeakness) {
   const BadSchedule& bad = GetParam();
   const Schedule schedule = ParseSchedule(bad.schedule)->value;
   const ScheduleAdvice advice = AdviceOf(bad.target, bad.problem, schedule);
-  EXPECT_TRUE(Names(advice, bad.weakness)) << testing::PrintToString([&] {
+  EXPECT_TRUE(Names(advice, bad.weakness));
+  EXPECT_EQ(PlaceOf(bad.weakness, advice), bad.place) << testing::PrintToString([&] {
     std::string all;
     for (const Weakness& w : advice.weaknesses) all += std::string(w.name) + "; ";
     return all;
@@ -107,7 +117,52 @@ TEST(Advice, TheFloorIsBelowEveryPrediction) {
 }
 
 TEST(Advice, EveryBoundHasARemedy) {
-  for (size_t i = 0; i < kBoundCount; ++i) EXPECT_GT(RemedyOf(static_cast<Bound>(i)).size(), 20u);
+  const target::Target& target = target::NamedTarget("sm_100a");
+  for (size_t i = 0; i < kBoundCount; ++i) EXPECT_GT(RemedyOf(static_cast<Bound>(i), Schedule{}, target).size(), 20u);
+}
+
+TEST(Advice, NoRemedyIsWhatTheScheduleHas) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const auto has = [&](Bound bound, const Schedule& schedule, std::string_view way) {
+    return RemedyOf(bound, schedule, target).find(way) != std::string::npos;
+  };
+  Schedule plain, pair, shifted;
+  plain.acc_stages = 1;
+  plain.reuse = Reuse::kIm2col;
+  pair.ctas = pair.cluster_m = pair.acc_stages = 2;
+  shifted.reuse = Reuse::kLaneShift;
+  EXPECT_TRUE(has(Bound::kSharedMemory, plain, "a CTA pair"));
+  EXPECT_FALSE(has(Bound::kSharedMemory, pair, "a CTA pair"));
+  EXPECT_TRUE(has(Bound::kSharedMemory, plain, "A in Tensor Memory"));
+  EXPECT_FALSE(has(Bound::kSharedMemory, shifted, "A in Tensor Memory"));
+  EXPECT_TRUE(has(Bound::kProductLatency, plain, "a second accumulator"));
+  EXPECT_FALSE(has(Bound::kProductLatency, pair, "a second accumulator"));
+  EXPECT_FALSE(RemedyOf(Bound::kProductLatency, plain, target::NamedTarget("sm_90a")).find("a second accumulator") !=
+               std::string::npos);
+}
+
+// A path that alternates between latencies while the tensor core is always busy is bound by the tensor core.
+TEST(Advice, ASaturatedUnitBinds) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Problem problem = *ParseProblem("gemm m=4096 n=4096 k=4096 a=e4m3 b=e4m3 scale=mx");
+  const auto chosen = ChooseSchedule(problem, {}, target, PublishedMachine(target));
+  const Prediction p = PredictTime(problem, *chosen, target, PublishedMachine(target)).value();
+  EXPECT_GE(p.busy.tensor_core, kSaturated);
+  EXPECT_EQ(p.bound, Bound::kTensorCore);
+}
+
+TEST(Advice, CountsTheIdleSmsOfTheLastWave) {
+  Machine machine = PublishedMachine(target::NamedTarget("sm_100a"));
+  machine.sm_count = 148;
+  const Schedule schedule = ParseSchedule("tile=128x256x64")->value;
+  // 16 x 32 tiles: three waves of 148 and one of 68.
+  const LastWave wave = LastWaveOf(*ParseProblem("gemm m=4096 n=4096 k=4096"), schedule, machine);
+  EXPECT_EQ(wave.waves, 4);
+  EXPECT_EQ(wave.idle_sms, 80);
+  EXPECT_DOUBLE_EQ(wave.IdleShare(), 80.0 / (4 * 148));
+  // Whole waves leave none idle.
+  machine.sm_count = 128;
+  EXPECT_EQ(LastWaveOf(*ParseProblem("gemm m=4096 n=4096 k=4096"), schedule, machine).idle_sms, 0);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace laneshift::autotune {
   BOUND(LoadLatency, "load latency", "too few loads are in flight to hide the latency of one")    \
   BOUND(ProductLatency, "product latency", "an MMA has to end before the next step")              \
   BOUND(Issue, "issue", "threads issue instructions and pass barriers")                           \
-  BOUND(Outside, "outside", "bulk copies fill rows outside the tensor with zeros")                \
+  BOUND(Outside, "zero fill", "bulk copies fill rows outside the tensor with zeros")              \
   BOUND(Gather, "gather", "threads load an operand element by element")                           \
   BOUND(Epilogue, "epilogue", "accumulators are read and converted")                              \
   BOUND(Store, "store", "the output is stored")                                                   \

@@ -256,6 +256,21 @@ ModelTrace TraceTime(const Pipeline& pipeline, const Machine& machine) {
   return trace;
 }
 
+namespace {
+
+// A critical path that alternates between several causes while one unit works all the time is bound by that unit. Of
+// several, by the one that other schedules relieve least: all have the same MMAs, but may move fewer bytes.
+Bound BoundOf(const Prediction& p) {
+  const auto largest = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
+  const auto [tensor_core, l2, memory] = p.busy;
+  if (tensor_core < kSaturated) return memory >= kSaturated ? Bound::kMemory : l2 >= kSaturated ? Bound::kL2 : largest;
+  // The tensor core also counts as working while it reads operands.
+  const auto spent = [&](Bound bound) { return p.by_us[static_cast<size_t>(bound)]; };
+  return spent(Bound::kSharedMemory) > spent(Bound::kTensorCore) ? Bound::kSharedMemory : Bound::kTensorCore;
+}
+
+}  // namespace
+
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   auto [spread, reads, busy, memory_ghz, time] = Simulate(pipeline, machine, nullptr);
   time.end.Stretch(DriftStretch(pipeline.order, spread.rounds, machine));
@@ -276,13 +291,19 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   const double path_us = time.busy.loads / p.clock_ghz / 1e3;
   const double rows_us = pipeline.stored_bytes / pipeline.store_row_bytes * machine.store_row / 1e6;
   spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
+  const auto of_clocks = [&](double clocks) { return clocks / p.clock_ghz / 1e3 * pipeline.work; };
+  const UnitUse us_of = {.tensor_core = of_clocks(busy.products),
+                         .l2 = of_clocks(time.busy.loads),
+                         .memory = floors.memory_us * pipeline.work};
   for (double& us : p.by_us) us *= pipeline.work;
   p.us *= pipeline.work;
   p.memory_bytes *= pipeline.work;
   spend(Bound::kPack, MoveTime(pipeline.moves.before, machine));
   spend(Bound::kReductions, MoveTime(pipeline.moves.after, machine));
   spend(Bound::kLaunch, machine.launch_us * pipeline.launches);
-  p.bound = static_cast<Bound>(std::max_element(p.by_us.begin(), p.by_us.end()) - p.by_us.begin());
+  const auto part = [&](double us) { return std::min(1.0, us / p.us); };
+  p.busy = {part(us_of.tensor_core), part(us_of.l2), part(us_of.memory)};
+  p.bound = BoundOf(p);
   return p;
 }
 

@@ -20,9 +20,18 @@
 
 namespace laneshift::autotune {
 
+// The part of the time for which a unit of the busiest SM works, or memory, whatever the critical path goes through
+// meanwhile.
+struct UnitUse {
+  double tensor_core = 0, l2 = 0, memory = 0;
+};
+// A unit that works for this part of the time binds: whatever else were faster, this part would remain.
+inline constexpr double kSaturated = 0.75;
+
 struct Prediction {
   double us = 0;
-  Bound bound{};                            // the largest part of it, launch included
+  Bound bound{};  // the saturated unit; if there is none, the largest part of the critical path, launch included
+  UnitUse busy{};
   std::array<double, kBoundCount> by_us{};  // the critical path; sums to `us`
   double clock_ghz = 0;                     // that the power limit leaves
   double tensor_share = 0;                  // of the time of all SMs, that their tensor cores multiply

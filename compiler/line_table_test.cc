@@ -22,6 +22,20 @@ constexpr LinedCase kLined[] = {
      "tcgen05.shift", "tensor.shift "},
 };
 
+// The IR carries no debug metadata, and most lines that became PTX.
+void ExpectLinesOfLlvmIr(const LinedCode& lined, const std::set<int>& of_ptx) {
+  const std::vector<std::string_view> text = base::Split(lined.llvm_ir, '\n');
+  EXPECT_EQ(lined.llvm_ir.find("!dbg"), std::string::npos);
+  EXPECT_EQ(lined.llvm_ir.find("!DILocation"), std::string::npos);
+  std::set<int> of_ir;
+  for (size_t i = 0; i < lined.llvm_lines.size(); ++i) {
+    if (lined.llvm_lines[i] == 0) continue;
+    of_ir.insert(lined.llvm_lines[i]);
+    EXPECT_TRUE(text[i].starts_with("  ")) << "not an instruction: " << text[i];
+  }
+  for (const int line : of_ptx) EXPECT_TRUE(line == 0 || of_ir.contains(line)) << line;
+}
+
 // The lines do not change the code, and name the op that an instruction comes from.
 TEST(LineTable, NamesTheOpOfEachInstruction) {
   for (const LinedCase& c : kLined) {
@@ -29,15 +43,15 @@ TEST(LineTable, NamesTheOpOfEachInstruction) {
     const auto program = BuildProgram(*ParseProblem(c.problem), ParseSchedule(c.schedule)->value, target);
     ASSERT_TRUE(program.has_value()) << program.error().message;
     const auto plain = EmitPtx(*program, target);
-    const auto lined = EmitLinedPtx(*program, target);
+    const auto lined = EmitLinedCode(*program, target, {.with_llvm_ir = true});
     ASSERT_TRUE(plain.has_value() && lined.has_value());
     EXPECT_EQ(lined->ptx, plain->ptx) << c.problem;
     const std::string text = ir::PrintProgram(*program);
     const std::vector<std::string_view> ops = base::Split(text, '\n'), ptx = base::Split(lined->ptx, '\n');
     int found = 0;
     std::set<int> used;
-    for (size_t i = 0; i < lined->program_lines.size(); ++i) {
-      const int line = lined->program_lines[i];
+    for (size_t i = 0; i < lined->ptx_lines.size(); ++i) {
+      const int line = lined->ptx_lines[i];
       ASSERT_LE(line, static_cast<int>(ops.size()));
       used.insert(line);
       if (ptx[i].find(c.instruction) == std::string_view::npos) continue;
@@ -48,6 +62,7 @@ TEST(LineTable, NamesTheOpOfEachInstruction) {
     }
     EXPECT_GT(found, 0) << c.instruction;
     EXPECT_GT(used.size(), 20u);
+    ExpectLinesOfLlvmIr(*lined, used);
   }
 }
 

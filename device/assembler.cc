@@ -111,15 +111,19 @@ Result<PtxAssembler> PtxAssembler::Find(const AssemblerOptions& options) {
   return PtxAssembler(std::move(path), std::move(id), std::move(file), options.timeout);
 }
 
-Result<AssembleResult> PtxAssembler::Assemble(std::string_view ptx, std::string_view arch) const {
+Result<AssembleResult> PtxAssembler::Assemble(std::string_view ptx, std::string_view arch, Lines lines) const {
+  std::vector<std::string> options;
+  if (lines == Lines::kKept) options.emplace_back("-lineinfo");
   LS_ASSIGN(ScratchDirectory scratch, ScratchDirectory::Create());
   const std::string source = scratch.File("kernel.ptx"), target = scratch.File("kernel.cubin");
   LS_TRY(WriteSource(source, ptx));
-  LS_ASSIGN(AssembleResult best, Run(source, target, arch, {}));
+  LS_ASSIGN(AssembleResult best, Run(source, target, arch, options));
   for (const char* level : kOtherRegisterUsageLevels) {
     if (Spilled(best) == 0) break;
     // An assembler that does not know the option has already made the kernel.
-    auto other = Run(source, target, arch, {"--register-usage-level", level});
+    std::vector<std::string> with_level = options;
+    with_level.insert(with_level.end(), {"--register-usage-level", level});
+    auto other = Run(source, target, arch, with_level);
     if (other && Spilled(*other) < Spilled(best)) best = std::move(*other);
   }
   return best;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ struct AssembleResult {
   std::string log;                      // everything that ptxas printed
 };
 
+// Whether the cubin keeps the lines that .loc names in the PTX; the code is the same.
+enum class Lines : uint8_t { kNone, kKept };
+
 class PtxAssembler {
  public:
   // kNotFound if there is no ptxas.
@@ -43,7 +47,7 @@ class PtxAssembler {
   // `arch` as in "sm_100a". A kernel that spills is assembled again at other levels of register usage, and what spills
   // least is kept: ptxas moves loads up until registers run out, and how far is what the level says.
   // kInvalidArgument carries the first error of a PTX that ptxas refuses; kTimeout.
-  Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch) const;
+  Result<AssembleResult> Assemble(std::string_view ptx, std::string_view arch, Lines lines = Lines::kNone) const;
 
  private:
   PtxAssembler(std::string path, std::string id, std::string file, std::chrono::milliseconds timeout)

@@ -1,3 +1,4 @@
+#include <map>
 #include <optional>
 
 #include "base/text.h"
@@ -52,13 +53,17 @@ std::optional<int> LocatedLine(std::string_view line) {
   return number ? static_cast<int>(*number) : 0;
 }
 
+// The program itself: LLVM gives a function's prologue the line of the function.
+constexpr int kProgramLine = 1;
+
 // Text without its locations, with the line that the last location before each of its lines names.
-LinedPtx SplitLocations(std::string_view located) {
-  LinedPtx lined;
+LinedCode SplitLocations(std::string_view located) {
+  LinedCode lined;
+  lined.located_ptx = located;
   int current = 0;
   for (const std::string_view line : base::Split(located, '\n')) {
     if (const auto of_op = LocatedLine(line)) {
-      current = *of_op;
+      current = *of_op > kProgramLine ? *of_op : 0;
       continue;
     }
     const std::string_view trimmed = base::Trim(line);
@@ -68,9 +73,46 @@ LinedPtx SplitLocations(std::string_view located) {
     if (trimmed.starts_with(".section")) break;
     lined.ptx.append(line).append("\n");
     const bool instruction = trimmed.find(';') != std::string_view::npos && !trimmed.starts_with('.');
-    lined.program_lines.push_back(instruction ? current : 0);
+    lined.ptx_lines.push_back(instruction ? current : 0);
   }
   return lined;
+}
+
+// "!12 = !DILocation(line: 42, …": the line of each location.
+std::map<std::string_view, int> LinesOfLocations(std::string_view llvm_ir) {
+  constexpr std::string_view kLocation = "!DILocation(line: ";
+  std::map<std::string_view, int> lines;
+  for (const std::string_view line : base::Split(llvm_ir, '\n')) {
+    const size_t at = line.find(kLocation), end = line.find(' ');
+    if (!line.starts_with('!') || at == std::string_view::npos) continue;
+    const std::string_view number = line.substr(at + kLocation.size());
+    lines[line.substr(0, end)] =
+        static_cast<int>(base::ParseInt(number.substr(0, number.find_first_of(",)"))).value_or(0));
+  }
+  return lines;
+}
+
+// LLVM IR without its debug metadata, with the line of each of its lines.
+void SplitMetadata(std::string_view llvm_ir, LinedCode& lined) {
+  constexpr std::string_view kAttachment = ", !dbg ";
+  const std::map<std::string_view, int> lines = LinesOfLocations(llvm_ir);
+  for (const std::string_view line : base::Split(llvm_ir, '\n')) {
+    if (line.starts_with('!') && line.find("!DI") != std::string_view::npos) continue;
+    const size_t at = line.find(kAttachment);
+    int of_op = 0;
+    if (at != std::string_view::npos) {
+      const std::string_view name = line.substr(at + kAttachment.size());
+      const auto found = lines.find(name.substr(0, name.find_first_of(", ")));
+      if (found != lines.end()) of_op = found->second;
+    }
+    std::string text(line.substr(0, at));
+    // "define … !dbg !4 {"
+    constexpr std::string_view kScope = " !dbg ";
+    if (const size_t scope = text.find(kScope); scope != std::string::npos)
+      text.erase(scope, text.find(' ', scope + kScope.size()) - scope);
+    lined.llvm_ir.append(text).append("\n");
+    lined.llvm_lines.push_back(of_op);
+  }
 }
 
 }  // namespace
@@ -79,10 +121,12 @@ Result<PtxModule> EmitPtx(const ir::Program& program, const target::Target& targ
   return Emit(program, target, options, nullptr);
 }
 
-Result<LinedPtx> EmitLinedPtx(const ir::Program& program, const target::Target& target, const EmitOptions& options) {
+Result<LinedCode> EmitLinedCode(const ir::Program& program, const target::Target& target, const EmitOptions& options) {
   const OpLines lines = ir::LinesOf(program);
   LS_ASSIGN(const PtxModule located, Emit(program, target, options, &lines));
-  return SplitLocations(located.ptx);
+  LinedCode lined = SplitLocations(located.ptx);
+  SplitMetadata(located.llvm_ir, lined);
+  return lined;
 }
 
 }  // namespace laneshift::compiler

@@ -1,5 +1,7 @@
 #include "tools/html/filter_taps.h"
 
+#include <variant>
+
 #include "base/text.h"
 #include "compiler/contraction/contraction.h"
 
@@ -98,11 +100,24 @@ LaneAt Look(const ConvGeometry& g, const Schedule& schedule, const TapColumn& ta
 
 }  // namespace
 
+std::string WhyNoTaps(const Problem& problem, const Schedule& schedule) {
+  if (!std::holds_alternative<ConvProblem>(problem)) return {};
+  const compiler::Contraction contraction = compiler::ContractionOf(problem, schedule);
+  if (!contraction.RowsArePixels())
+    return "The rows of this gradient's product are filter elements, not pixels: no lane belongs to a pixel.";
+  if (schedule.rows != RowSide::kM)
+    return "The lanes hold output channels, and the pixels run along the columns (rows=n): a tap is a tile of B.";
+  if (contraction.geometry.planes) return "Pixels of a volume are not drawn: a lane would need three coordinates.";
+  if (contraction.geometry.taps > kMostTaps)
+    return Cat("A filter of ", contraction.geometry.taps, " taps is not drawn; the limit is ", kMostTaps, ".");
+  return {};
+}
+
 std::vector<ReportedTap> TapsOf(const Problem& problem, const Schedule& schedule) {
+  if (!std::holds_alternative<ConvProblem>(problem) || !WhyNoTaps(problem, schedule).empty()) return {};
   const compiler::Contraction contraction = compiler::ContractionOf(problem, schedule);
   const ConvGeometry& g = contraction.geometry;
   const int rows = schedule.rows == RowSide::kM ? schedule.tile_m : schedule.tile_n;
-  if (!contraction.RowsArePixels() || g.planes || g.taps > kMostTaps || schedule.rows != RowSide::kM) return {};
   std::vector<ReportedTap> taps;
   for (int64_t r = 0; r < g.filter[kHeight]; ++r) {
     bool first_column = true;

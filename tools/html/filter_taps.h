@@ -15,4 +15,7 @@ namespace laneshift::tools {
 // there are more taps than a page should show.
 std::vector<ReportedTap> TapsOf(const Problem& problem, const Schedule& schedule);
 
+// Why TapsOf has none for a convolution; empty if it has some, or if the problem is no convolution.
+std::string WhyNoTaps(const Problem& problem, const Schedule& schedule);
+
 }  // namespace laneshift::tools

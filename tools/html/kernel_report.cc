@@ -21,11 +21,18 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownCandidates = 150;
 
-// The first two words of an opcode: "tcgen05.mma", "mbarrier.try_wait".
+// The first two words of an opcode, and those after them that also say what it does: "tcgen05.mma",
+// "cp.async.bulk.tensor".
 std::string FamilyOf(std::string_view opcode) {
-  const size_t dot = opcode.find('.');
-  if (dot == std::string_view::npos) return std::string(opcode);
-  return std::string(opcode.substr(0, opcode.find('.', dot + 1)));
+  constexpr std::string_view kMore[] = {"async",      "bulk",      "tensor", "commit_group",
+                                        "wait_group", "expect_tx", "sp",     "ws"};
+  const std::vector<std::string_view> words = base::Split(opcode, '.');
+  std::string family;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i >= 2 && std::find(std::begin(kMore), std::end(kMore), words[i]) == std::end(kMore)) break;
+    family += base::Cat(i > 0 ? "." : "", words[i]);
+  }
+  return family;
 }
 
 void NoteLines(const std::vector<ir::Op>& body, const std::map<const ir::Op*, int>& lines, ReportedRole& role) {
@@ -83,13 +90,13 @@ void NoteUsers(const std::vector<ir::Op>& body, size_t role, std::vector<Reporte
 std::string SlotText(const ir::Channel& channel) {
   if (channel.space == ir::Space::kTensor) return Cat(channel.rows, " lanes x ", channel.columns, " columns");
   if (channel.space == ir::Space::kClcResponses) return "a response of cluster launch control";
-  if (channel.space == ir::Space::kOrder) return "the right to multiply";
+  if (channel.space == ir::Space::kOrder) return "a turn to multiply";
   std::vector<std::string> tiles;
   for (const ir::TileSlot& tile : channel.tiles) tiles.push_back(tile.name);
   return Cat(base::Join(tiles, " + "), ", ", PrintBytes(channel.StageBytes()));
 }
 
-constexpr const char* kSpaceNames[] = {"shared memory", "Tensor Memory", "shared memory", "nothing"};
+constexpr const char* kSpaceNames[] = {"shared memory", "Tensor Memory", "shared memory", "its barriers"};
 
 // `scheduled`: before its channels were lowered, which shows who uses them.
 std::vector<ReportedChannel> ChannelsOf(const ir::Program& program, const ir::Program& scheduled) {
@@ -110,42 +117,17 @@ std::vector<ReportedChannel> ChannelsOf(const ir::Program& program, const ir::Pr
   return channels;
 }
 
-// The layout of 32-bit cells in the notation of tensor layouts: extents and strides along the lanes and the columns.
-std::string CellsFormula(const ir::Channel& channel, int column) {
-  const std::string offset = Cat(" + ", column, "@TCol");
-  // An accumulator of 64 rows has 16 of them in each quarter of the lanes.
-  if (channel.rows == 64) return Cat("S[(4,16,", channel.columns, "):(32@TLane,1@TLane,1@TCol)]", offset);
-  return Cat("S[(", channel.rows, ",", channel.columns, "):(1@TLane,1@TCol)]", offset);
-}
-
-std::vector<ReportedCells> CellsOf(const ir::Program& program) {
-  std::vector<ReportedCells> cells;
-  for (size_t i = 0; i < program.channels.size(); ++i) {
-    const ir::Channel& channel = program.channels[i];
-    if (channel.space != ir::Space::kTensor) continue;
-    for (int stage = 0; stage < channel.stages; ++stage) {
-      const int column = channel.tmem_column + stage * channel.columns;
-      cells.push_back({.name = Cat(channel.name, "[", stage, "]"),
-                       .channel = i,
-                       .stage = stage,
-                       .column = column,
-                       .columns = channel.columns,
-                       .rows = channel.rows,
-                       .formula = CellsFormula(channel, column)});
-    }
-  }
-  return cells;
-}
-
 std::string LayoutText(const ir::SharedLayout& layout) {
-  return Cat(ir::AxisLetter(layout.outer_axis), ":", layout.outer, " ", ir::AxisLetter(layout.inner_axis), ":",
-             layout.inner, ", ", layout.ElementBits(), " bits an element, swizzle of ", layout.Span(), " bytes");
+  return Cat(
+      ir::AxisLetter(layout.outer_axis), ":", layout.outer, " ", ir::AxisLetter(layout.inner_axis), ":", layout.inner,
+      ", ", layout.ElementBits(), " bits an element, ",
+      layout.swizzle == ir::Swizzle::kNone ? std::string("no swizzle") : Cat("swizzle of ", layout.Span(), " bytes"));
 }
 
 std::vector<ReportedTile> TilesOf(const ir::Program& program) {
   std::vector<ReportedTile> tiles;
   const auto add = [&](const std::string& name, const ir::SharedLayout& layout) {
-    tiles.push_back({name, LayoutText(layout), layout.Span(), layout.SwizzleMask(), layout.Bytes()});
+    tiles.push_back({name, LayoutText(layout), layout.Span(), layout.SwizzleMask(), layout.Bytes(), layout.outer});
   };
   for (const ir::Channel& channel : program.channels) {
     for (const ir::TileSlot& tile : channel.tiles) add(Cat(channel.name, ".", tile.name), tile.layout);
@@ -217,37 +199,48 @@ std::optional<ReportedMeasurement> MeasurementOf(const Schedule& schedule,
   return measured;
 }
 
-void GatherMachineCode(const Compilation& c, const std::string& ptxas, KernelReport& report) {
+void GatherMachineCode(const Compilation& c, const std::string& ptxas, const std::string& located_ptx,
+                       KernelReport& report) {
   const auto assembler = device::PtxAssembler::Find({.path = ptxas});
   if (!assembler) {
     report.code.no_sass = assembler.error().message;
     return;
   }
-  const auto assembled = assembler->Assemble(c.Product().module.ptx, c.target->name);
+  // With the lines of the tile program where they are known.
+  const bool lined = !report.code.ptx_lines.empty();
+  const auto assembled = assembler->Assemble(lined ? located_ptx : c.Product().module.ptx, c.target->name,
+                                             lined ? device::Lines::kKept : device::Lines::kNone);
   if (!assembled) {
     report.code.no_sass = assembled.error().message;
     return;
   }
   report.registers = assembled->registers;
   const auto disassembler = device::Disassembler::Find();
-  auto sass = disassembler ? disassembler->Disassemble(assembled->cubin) : Result<std::string>(disassembler.error());
+  auto sass = disassembler ? disassembler->Disassemble(assembled->cubin) : Result<device::Sass>(disassembler.error());
   if (sass) {
     report.code.sass = std::move(*sass);
+    // What belongs to no op has the first line of all.
+    for (int& line : report.code.sass.lines) line = line > 1 ? line : 0;
   } else {
     report.code.no_sass = sass.error().message;
   }
 }
 
-Status GatherCode(const Compilation& c, ProblemReader& reader, KernelReport& report) {
+Status GatherCode(const Compilation& c, ProblemReader& reader, const std::string& ptxas, KernelReport& report) {
   const CompiledKernel& product = c.Product();
   report.code.program = ir::PrintProgram(product.program);
   report.code.ptx = product.module.ptx;
   report.code.llvm_ir = product.module.llvm_ir;
   LS_ASSIGN(const compiler::FunctionTexts functions, reader.TextsOf(product.program));
-  LS_ASSIGN(const compiler::LinedPtx lined,
-            compiler::EmitLinedPtx(product.program, *c.target, {.functions = functions}));
+  LS_ASSIGN(const compiler::LinedCode lined,
+            compiler::EmitLinedCode(product.program, *c.target, {.with_llvm_ir = true, .functions = functions}));
   // Only lines of the very same text can be linked.
-  if (lined.ptx == report.code.ptx) report.code.ptx_lines = lined.program_lines;
+  if (lined.ptx == report.code.ptx) {
+    report.code.ptx_lines = lined.ptx_lines;
+    report.code.llvm_ir = lined.llvm_ir;
+    report.code.llvm_lines = lined.llvm_lines;
+  }
+  GatherMachineCode(c, ptxas, lined.located_ptx, report);
   return Ok();
 }
 
@@ -257,16 +250,16 @@ Result<KernelReport> GatherReport(const Compilation& c, ProblemReader& reader, c
   KernelReport report(c);
   LS_ASSIGN(report.facts, AnalyseKernel(c));
   LS_ASSIGN(report.timeline, ModelTimeline(c));
-  LS_TRY(GatherCode(c, reader, report));
-  GatherMachineCode(c, ptxas, report);
+  LS_TRY(GatherCode(c, reader, ptxas, report));
   const ir::Program& program = c.Product().program;
   LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(c.problem, c.schedule, *c.target));
   report.roles = RolesOf(program, report.code);
   report.channels = ChannelsOf(program, sketch.program);
-  report.cells = CellsOf(program);
+  report.cells = TensorCellsOf(program);
   report.tiles = TilesOf(program);
   report.shared = SharedRegions(program);
   report.taps = TapsOf(c.problem, c.schedule);
+  report.no_taps = WhyNoTaps(c.problem, c.schedule);
   LS_ASSIGN(const Engine* engine, reader.Look());
   Engine::Parts& parts = engine->parts();
   std::vector<store::TrialRecord> trials;
@@ -322,12 +315,13 @@ Json ChannelsJson(const KernelReport& report) {
 
 Json MemoryJson(const KernelReport& report) {
   Json tensor = Json::array(), shared = Json::array(), tiles = Json::array();
-  for (const ReportedCells& cells : report.cells) {
+  for (const TensorCells& cells : report.cells) {
     tensor.push_back({{"name", cells.name},
                       {"column", cells.column},
                       {"columns", cells.columns},
                       {"rows", cells.rows},
-                      {"layout", cells.formula}});
+                      {"contents", cells.contents},
+                      {"layout", cells.layout}});
   }
   for (const Region& region : report.shared)
     shared.push_back({{"begin", region.begin}, {"size", region.size}, {"what", region.what}});

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "device/disassembler.h"
 #include "tools/compilation.h"
 #include "tools/reports/kernel_analysis.h"
 #include "tools/reports/memory_map.h"
+#include "tools/reports/tensor_cells.h"
 #include "tools/reports/timeline.h"
 
 namespace laneshift::tools {
@@ -33,18 +35,11 @@ struct ReportedChannel {
   std::vector<size_t> producers, consumers;  // indices of roles
 };
 
-// A slot in Tensor Memory.
-struct ReportedCells {
-  std::string name;
-  size_t channel = 0;
-  int stage = 0, column = 0, columns = 0, rows = 0;
-  std::string formula;  // S[(128,256):(1@TLane,1@TCol)] + 0@TCol
-};
-
 // A kind of tile in shared memory, with its swizzle.
 struct ReportedTile {
   std::string name, layout;
   int span = 0, mask = 0, bytes = 0;
+  int rows = 0;  // of a span each
 };
 
 struct ReportedCandidate {
@@ -69,10 +64,10 @@ struct ReportedMeasurement {
 };
 
 struct ReportedCode {
-  std::string program, ptx;
-  std::vector<int> ptx_lines;  // of each line of the PTX, that of the program; 0: none
-  std::string llvm_ir;
-  std::string sass, no_sass;  // or why there is none
+  std::string program, ptx, llvm_ir;
+  std::vector<int> ptx_lines, llvm_lines;  // of each of their lines, that of the program; 0: none
+  device::Sass sass;
+  std::string no_sass;  // why there is none
 };
 
 struct KernelReport {
@@ -83,10 +78,11 @@ struct KernelReport {
   Timeline timeline;
   std::vector<ReportedRole> roles;
   std::vector<ReportedChannel> channels;
-  std::vector<ReportedCells> cells;
+  std::vector<TensorCells> cells;
   std::vector<ReportedTile> tiles;
   std::vector<Region> shared;
   std::vector<ReportedTap> taps;  // of a convolution whose rows are pixels
+  std::string no_taps;            // of another convolution: why there are none
   std::vector<ReportedCandidate> candidates;
   size_t candidates_left_out = 0;
   std::optional<ReportedMeasurement> measured;

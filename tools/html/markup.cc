@@ -52,15 +52,17 @@ std::string TitleOf(std::string_view title) {
 
 }  // namespace
 
-Svg::Svg(double width, double height, std::string_view label, double least) {
+Svg::Svg(double width, double height, std::string_view label) {
+  constexpr double kLegible = 0.85;  // of the size that texts have
   text_ = Cat("<svg viewBox=\"0 0 ", ShortNumber(width), " ", ShortNumber(height), "\" role=\"img\" aria-label=\"",
-              EscapeHtml(label), "\" style=\"max-width:", ShortNumber(width), "px",
-              least > 0 ? Cat(";min-width:", ShortNumber(least), "px") : std::string(), "\">");
+              EscapeHtml(label), "\" style=\"max-width:", ShortNumber(width),
+              "px;min-width:", ShortNumber(kLegible * width), "px\">");
 }
 
-void Svg::Box(double x, double y, double width, double height, std::string_view classes, std::string_view title) {
+void Svg::Box(double x, double y, double width, double height, std::string_view classes, std::string_view title,
+              std::string_view tile) {
   text_ += Cat("<rect", Attribute("x", x), Attribute("y", y), Attribute("width", width), Attribute("height", height),
-               ClassOf(classes));
+               ClassOf(classes), tile.empty() ? std::string() : Cat(" data-tile=\"", EscapeHtml(tile), "\""));
   text_ += title.empty() ? std::string("/>") : Cat(">", TitleOf(title), "</rect>");
 }
 

@@ -19,14 +19,17 @@ std::string ShortNumber(double value);
 
 class Svg {
  public:
-  // A picture of this size, in units of about a pixel; it scales to its column, but not below `least` pixels.
-  Svg(double width, double height, std::string_view label, double least = 0);
+  // A picture of this size, in units of about a pixel. It scales down with its column, but only as far as its text
+  // stays legible: below that it scrolls (Scrolled).
+  Svg(double width, double height, std::string_view label);
 
-  // `title` is shown while the pointer is on it.
-  void Box(double x, double y, double width, double height, std::string_view classes, std::string_view title = {});
+  // `title` is shown while the pointer is on it; `tile` is what the page's script shows when it is chosen.
+  void Box(double x, double y, double width, double height, std::string_view classes, std::string_view title = {},
+           std::string_view tile = {});
   void Text(double x, double y, std::string_view text, std::string_view classes = {},
             std::string_view anchor = "start");
   void Line(double x1, double y1, double x2, double y2, std::string_view classes);
+  // Along a row.
   void Arrow(double x1, double y1, double x2, double y2, std::string_view classes);
   void Dot(double x, double y, double radius, std::string_view classes, std::string_view title = {});
   void Path(std::string_view commands, std::string_view classes);
@@ -36,6 +39,9 @@ class Svg {
  private:
   std::string text_;
 };
+
+// Classes c0, c1, … of the style sheet.
+inline constexpr size_t kColours = 12;
 
 // A table of a report.
 struct HtmlColumn {

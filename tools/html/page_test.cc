@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "laneshift/engine.h"
+#include "tools/html/markup_flaw.h"
 
 namespace laneshift::tools {
 namespace {
@@ -27,29 +28,6 @@ const ReportCase kCases[] = {
     {"lane_shift", "sm_100a", "conv n=1 h=28 w=28 c=64 k=64 r=3 s=3 pad=1", "reuse=lane_shift", {}},
     {"grouped", "sm_100a", "grouped_gemm groups=4 m=1024 n=512 k=512", "", {"lanes"}},
 };
-
-// Elements are closed in the order in which they were opened. Text of script and style is not looked at.
-std::string FirstFlaw(std::string_view html) {
-  std::vector<std::string> open;
-  size_t at = html.find("<html");
-  while ((at = html.find('<', at)) != std::string_view::npos) {
-    const size_t end = html.find('>', at);
-    if (end == std::string_view::npos) return "a tag without end";
-    const std::string_view tag = html.substr(at + 1, end - at - 1);
-    at = end + 1;
-    const bool closes = tag.starts_with('/');
-    const std::string name(tag.substr(closes ? 1 : 0, tag.find_first_of(" \n", closes ? 1 : 0) - (closes ? 1 : 0)));
-    if (closes) {
-      if (open.empty() || open.back() != name)
-        return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
-      open.pop_back();
-    } else if (!tag.ends_with('/') && name != "input") {
-      open.push_back(name);
-      if (name == "script" || name == "style") at = html.find("</" + name, at);
-    }
-  }
-  return open.empty() ? "" : "<" + open.back() + "> is not closed";
-}
 
 class ReportPage : public testing::TestWithParam<ReportCase> {};
 
@@ -95,6 +73,16 @@ TEST_P(ReportPage, IsWellFormedSelfContainedAndComplete) {
                           [](const auto& x) { return x["taken"] == true; }),
             1);
   EXPECT_FALSE(report->code.ptx_lines.empty());
+  // The comments of the report: roles, ops and the names of parameters.
+  for (const ReportedRole& role : report->roles)
+    EXPECT_NE(html.find(base::Cat("<em>// role ", role.name, "\n</em>")), std::string::npos) << role.name;
+  EXPECT_NE(html.find("<em> // map_"), std::string::npos);
+  EXPECT_NE(html.find("<em>; role load"), std::string::npos) << "LLVM IR is not linked";
+  // Slots of shared memory lead to the swizzle of their tile.
+  for (const ReportedTile& tile : report->tiles) {
+    EXPECT_NE(html.find(base::Cat("slab\" data-tile=\"", tile.name, "\"")), std::string::npos) << tile.name;
+    EXPECT_NE(html.find(base::Cat("<details data-tile=\"", tile.name, "\"")), std::string::npos) << tile.name;
+  }
 }
 INSTANTIATE_TEST_SUITE_P(All, ReportPage, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });

@@ -10,7 +10,7 @@ namespace {
 
 using base::Cat;
 
-// Lines of the tile program are linked to those of the PTX by their number.
+// Lines of the tile program are linked to those of the other texts by their number.
 std::string ProgramLines(const std::string& text) {
   std::string lines;
   int number = 0;
@@ -21,19 +21,57 @@ std::string ProgramLines(const std::string& text) {
   return lines;
 }
 
-std::string PtxLines(const ReportedCode& code) {
-  std::string lines;
-  size_t number = 0;
-  for (const std::string_view line : base::Split(code.ptx, '\n')) {
-    const int from = number < code.ptx_lines.size() ? code.ptx_lines[number] : 0;
-    ++number;
-    lines += from > 0 ? Cat("<i data-l=\"", from, "\">", EscapeHtml(line), "\n</i>") : Cat(EscapeHtml(line), "\n");
+// Of each line of the tile program, the role that it is in.
+std::string_view RoleAt(const KernelReport& report, int line) {
+  for (const ReportedRole& role : report.roles) {
+    if (line >= role.first_line && line <= role.last_line) return role.name;
   }
-  return lines;
+  return {};
 }
 
-std::string Folded(std::string_view title, std::string_view text) {
-  return Cat("<details><summary>", EscapeHtml(title), "</summary><pre>", EscapeHtml(text), "</pre></details>");
+// What an op is called, without the results that it defines.
+std::string_view OpText(std::string_view line) {
+  line = base::Trim(line);
+  if (const size_t equals = line.find(" = "); line.starts_with('%') && equals != std::string_view::npos)
+    line = line.substr(equals + 3);
+  return line.ends_with(" {") ? line.substr(0, line.size() - 2) : line;
+}
+
+// The name of the parameter that a line of PTX declares or reads: "map_a" of "…_param_0".
+std::string ParameterOf(std::string_view line, const ir::Program& program) {
+  constexpr std::string_view kParameter = "_param_";
+  const size_t at = line.find(kParameter);
+  if (at == std::string_view::npos) return {};
+  const std::string_view digits = line.substr(at + kParameter.size());
+  const auto index = base::ParseInt(digits.substr(0, digits.find_first_not_of("0123456789")));
+  if (!index || *index < 0 || static_cast<size_t>(*index) >= program.params.size()) return {};
+  return ir::PrintBinding(program.params[static_cast<size_t>(*index)].binding);
+}
+
+// A text whose lines are linked. Where another role or op begins, a comment says so; parameters are named.
+std::string LinkedLines(const KernelReport& report, std::string_view text, const std::vector<int>& from,
+                        std::string_view comment) {
+  const std::vector<std::string_view> program = base::Split(report.code.program, '\n');
+  std::string lines;
+  std::string_view role;
+  size_t number = 0;
+  int current = 0;
+  for (const std::string_view line : base::Split(text, '\n')) {
+    const int of = number < from.size() ? from[number] : 0;
+    ++number;
+    if (of > 0 && of != current && static_cast<size_t>(of) <= program.size()) {
+      const std::string_view now = RoleAt(report, of);
+      if (now != role) lines += Cat("<em>", comment, " role ", EscapeHtml(now), "\n</em>");
+      role = now;
+      lines += Cat("<em>", comment, " ", of, ": ", EscapeHtml(OpText(program[static_cast<size_t>(of) - 1])), "\n</em>");
+      current = of;
+    }
+    const std::string parameter = ParameterOf(line, report.compilation.Product().program);
+    const std::string note = parameter.empty() ? std::string() : Cat("<em> ", comment, " ", parameter, "</em>");
+    lines +=
+        of > 0 ? Cat("<i data-l=\"", of, "\">", EscapeHtml(line), note, "\n</i>") : Cat(EscapeHtml(line), note, "\n");
+  }
+  return lines;
 }
 
 std::string OptionalUs(const std::optional<double>& us) { return us ? PrintFixed(*us, 2) : std::string(); }
@@ -60,12 +98,13 @@ std::string Scatter(const KernelReport& report) {
   if (measured) most_x = most_y = std::max(most_x, most_y);
   const auto x = [&](double value) { return 60 + 640 * value / most_x; };
   const auto y = [&](double value) { return 300 - 280 * value / most_y; };
-  Svg svg(720, 350, "schedules", 460);
+  Svg svg(720, 350, "schedules");
   svg.Line(60, 300, 700, 300, "axis");
   svg.Line(60, 20, 60, 300, "axis");
   for (int i = 0; i <= 4; ++i) {
     svg.Text(54, y(most_y * i / 4) + 4, PrintFixed(most_y * i / 4, 1), "faint", "end");
-    svg.Text(x(most_x * i / 4), 316, PrintFixed(most_x * i / 4, measured ? 1 : 0), "faint", "middle");
+    const double at = measured ? most_x * i / 4 : std::round(most_x * i / 4);  // ranks are whole
+    svg.Text(x(at), 316, PrintFixed(at, measured ? 1 : 0), "faint", "middle");
   }
   if (measured) svg.Line(x(0), y(0), x(most_x), y(most_y), "grid");
   svg.Text(60, 12, "predicted us", "faint");
@@ -83,13 +122,18 @@ std::string CodeSection(const KernelReport& report) {
   std::string text =
       code.ptx_lines.empty()
           ? std::string("<p>Lines of this kernel cannot be linked.</p>")
-          : "<p>A line of the tile program or of the PTX marks the lines that belong to it in the other one "
-            "(move or tap).</p>";
-  text += Cat("<div class=\"code\"><div><h3>Tile program</h3><pre id=\"program-text\">", ProgramLines(code.program),
-              "</pre></div><div><h3>PTX</h3><pre id=\"ptx-text\">", PtxLines(code), "</pre></div></div>");
-  text += Folded("LLVM IR, before its passes", code.llvm_ir);
-  text += code.sass.empty() ? Cat("<p class=\"note\">No SASS: ", EscapeHtml(code.no_sass), "</p>")
-                            : Folded("SASS", code.sass);
+          : "<p>A line marks the lines of the other texts that belong to the same op (move or tap). Comments in green "
+            "are the report's: where a role or an op begins, and the names of parameters.</p>";
+  const auto pane = [&](std::string_view title, std::string_view id, std::string_view lines) {
+    text += Cat("<div><h3>", title, "</h3><pre id=\"", id, "\">", lines, "</pre></div>");
+  };
+  text += "<div class=\"code\">";
+  pane("Tile program", "program-text", ProgramLines(code.program));
+  pane("LLVM IR, before its passes", "llvm-text", LinkedLines(report, code.llvm_ir, code.llvm_lines, ";"));
+  pane("PTX", "ptx-text", LinkedLines(report, code.ptx, code.ptx_lines, "//"));
+  if (!code.sass.text.empty()) pane("SASS", "sass-text", LinkedLines(report, code.sass.text, code.sass.lines, "//"));
+  text += "</div>";
+  if (code.sass.text.empty()) text += Cat("<p class=\"note\">No SASS: ", EscapeHtml(code.no_sass), "</p>");
   return text;
 }
 

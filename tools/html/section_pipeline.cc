@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/text.h"
@@ -11,48 +12,63 @@ namespace {
 using base::Cat;
 
 constexpr double kTrackName = 130, kTrackWidth = 960, kTrackHeight = 22;
+constexpr double kBucket = 3;  // pixels of a picture that are drawn alike
 
-// Spans of a track between two times, as boxes; neighbours that would be narrower than a pixel are one.
-void DrawTrack(const Timeline& timeline, size_t track, double from, double to, double y, Svg& svg) {
-  constexpr double kLeastBox = 0.7;
-  const double scale = kTrackWidth / (to - from);
-  struct DrawnSpan {
-    double begin, end;
-    std::string what;
-    bool waits;
-    int tile;
-  };
-  std::vector<DrawnSpan> drawn;
+// What a track does in a short part of the time.
+struct Bucket {
+  double works = 0, waits = 0;            // parts of it
+  const TimelineSpan* longest = nullptr;  // what takes most of it
+  double most = 0;
+};
+
+std::vector<Bucket> BucketsOf(const Timeline& timeline, size_t track, double from, double to) {
+  std::vector<Bucket> buckets(static_cast<size_t>(kTrackWidth / kBucket));
+  const double width = (to - from) / static_cast<double>(buckets.size());
   for (const TimelineSpan& span : timeline.spans) {
     if (span.track != track || span.end <= from || span.begin >= to) continue;
-    const double begin = (std::max(span.begin, from) - from) * scale, end = (std::min(span.end, to) - from) * scale;
-    const bool joins = !drawn.empty() && drawn.back().waits == span.waits && begin - drawn.back().end < kLeastBox &&
-                       (end - begin < 2 * kLeastBox || drawn.back().what == span.what);
-    if (joins) {
-      drawn.back().end = std::max(drawn.back().end, end);
-    } else if (end - begin >= kLeastBox / 2) {
-      drawn.push_back({begin, end, span.what, span.waits, span.tile});
+    for (auto i = static_cast<size_t>(std::max(0.0, (span.begin - from) / width)); i < buckets.size(); ++i) {
+      const double begin = std::max(span.begin, from + static_cast<double>(i) * width);
+      const double part = (std::min(span.end, from + static_cast<double>(i + 1) * width) - begin) / width;
+      if (part <= 0) break;
+      (span.waits ? buckets[i].waits : buckets[i].works) += part;
+      if (part > buckets[i].most) buckets[i].longest = &span, buckets[i].most = part;
     }
   }
-  const bool unit = timeline.tracks[track].group == "units";
-  // Work is drawn over waits, so that a short piece of it is seen.
-  for (const bool waits : {true, false}) {
-    for (const DrawnSpan& span : drawn) {
-      if (span.waits != waits) continue;
-      const std::string title = Cat(span.what, ", tile ", span.tile, ", ",
-                                    PrintFixed((span.end - span.begin) / scale, 3), " ", timeline.unit);
-      svg.Box(kTrackName + span.begin, y + 2, std::max(span.end - span.begin, waits ? 0.5 : 1.2), kTrackHeight - 5,
-              waits  ? "wait"
-              : unit ? "c1"
-                     : "c0",
-              title);
+  return buckets;
+}
+
+// Waits over the whole height, work before it as high as the part of the time that it takes: no piece of work is too
+// short to be seen.
+void DrawTrack(const Timeline& timeline, size_t track, double from, double to, double y, Svg& svg) {
+  constexpr double kHeight = kTrackHeight - 5, kLeast = 2;
+  const std::vector<Bucket> buckets = BucketsOf(timeline, track, from, to);
+  const char* work = timeline.tracks[track].group == "units" ? "c1" : "c0";
+  const auto height_of = [&](const Bucket& b) {
+    return b.works <= 0 ? 0 : std::max(kLeast, std::round(kHeight * std::min(1.0, b.works)));
+  };
+  for (size_t begin = 0, end = 0; begin < buckets.size(); begin = end) {
+    const Bucket& first = buckets[begin];
+    const double height = height_of(first);
+    const bool waits = first.waits > 0.05;
+    for (end = begin + 1; end < buckets.size(); ++end) {
+      const Bucket& other = buckets[end];
+      const bool same = (other.longest == nullptr) == (first.longest == nullptr) &&
+                        (first.longest == nullptr ||
+                         (other.longest->what == first.longest->what && other.longest->tile == first.longest->tile));
+      if (!same || height_of(other) != height || (other.waits > 0.05) != waits) break;
     }
+    if (first.longest == nullptr) continue;
+    const double x = kTrackName + kBucket * static_cast<double>(begin);
+    const double width = kBucket * static_cast<double>(end - begin);
+    const std::string title = Cat(first.longest->what, ", tile ", first.longest->tile);
+    if (waits) svg.Box(x, y + 2, width, kHeight, "wait", title);
+    if (height > 0) svg.Box(x, y + 2 + kHeight - height, width, height, work, title);
   }
 }
 
 std::string DrawTimeline(const Timeline& timeline, double from, double to, std::string_view label) {
   const auto rows = static_cast<double>(timeline.tracks.size());
-  Svg svg(kTrackName + kTrackWidth + 50, rows * kTrackHeight + 26, label, 760);
+  Svg svg(kTrackName + kTrackWidth + 50, rows * kTrackHeight + 26, label);
   for (size_t i = 0; i < timeline.tracks.size(); ++i) {
     const double y = static_cast<double>(i) * kTrackHeight;
     svg.Text(kTrackName - 8, y + 15, timeline.tracks[i].name, {}, "end");
@@ -77,6 +93,12 @@ double FirstTileEnd(const Timeline& timeline) {
   return end;
 }
 
+// "a free slot of ab" of "wait for a free slot of ab".
+std::string_view WithoutWait(std::string_view what) {
+  constexpr std::string_view kWait = "wait for ";
+  return what.starts_with(kWait) ? what.substr(kWait.size()) : what;
+}
+
 std::string Arrivals(int count) { return Cat(count, count == 1 ? " arrival" : " arrivals"); }
 std::string Joined(const std::vector<std::string>& names) { return base::Join(names, ", "); }
 
@@ -99,46 +121,60 @@ std::string TimelineSection(const KernelReport& report) {
     text += "<h3>The first tile</h3>";
     text += DrawTimeline(timeline, 0, first, "time line of the first tile");
   }
-  HtmlTable table({{"track"}, {"works", true}, {"waits", true}});
+  HtmlTable table({{"track"}, {"works", true}, {"waits", true}, {"waits for"}});
   const std::vector<TrackUse> use = UseOf(timeline);
-  for (size_t i = 0; i < use.size(); ++i)
+  for (size_t i = 0; i < use.size(); ++i) {
+    std::vector<std::string> reasons;
+    for (const TrackWait& wait : use[i].waits_for)
+      if (wait.share >= 0.01)
+        reasons.push_back(Cat(WithoutWait(wait.what), " ", PrintFixed(100 * wait.share, 0), " %"));
     table.Add({timeline.tracks[i].name, Cat(PrintFixed(100 * use[i].works, 0), " %"),
-               Cat(PrintFixed(100 * use[i].waits, 0), " %")});
+               Cat(PrintFixed(100 * use[i].waits, 0), " %"), base::Join(reasons, ", ")});
+  }
   return text + table.Take();
 }
 
 std::string PipelineSection(const KernelReport& report) {
-  // A column for each role, a row for each ring: an arrow from who fills slots to who empties them.
-  const double step = 150, left = 150, top = 58, row = 46;
-  const auto x_of = [&](size_t role) { return left + 60 + step * static_cast<double>(role); };
-  const double width = left + step * static_cast<double>(report.roles.size()) + 40;
+  // A column for each role, a row for each ring: an arrow from who fills slots to who waits at a full barrier, and one
+  // back to who waits at an empty one.
+  const double step = 200, left = 250, top = 58, row = 56;
+  const auto x_of = [&](size_t role) { return left + 92 + step * static_cast<double>(role); };
+  const double width = left + step * static_cast<double>(report.roles.size());
   const double height = top + row * static_cast<double>(report.channels.size()) + 10;
-  Svg svg(width, height, "roles and channels", std::min(width, 620.0));
+  Svg svg(width, height, "roles and channels");
   for (size_t i = 0; i < report.roles.size(); ++i) {
     const ReportedRole& role = report.roles[i];
     svg.Line(x_of(i), 40, x_of(i), height - 4, "life");
-    svg.Box(x_of(i) - 62, 2, 124, 38, "role");
+    svg.Box(x_of(i) - 90, 2, 180, 38, "role");
     svg.Text(x_of(i), 18, role.name, "strong", "middle");
     const std::string who = role.elected ? "one thread" : Cat(role.warps, role.warps == 1 ? " warp" : " warps");
-    svg.Text(x_of(i), 33, who + (role.leader ? " of the pair" : ""), "faint", "middle");
+    svg.Text(x_of(i), 33, who + (role.leader ? " of the leader CTA" : ""), "faint", "middle");
   }
   for (size_t i = 0; i < report.channels.size(); ++i) {
     const ReportedChannel& channel = report.channels[i];
     const double y = top + row * static_cast<double>(i) + 20;
     svg.Text(8, y - 6, channel.name, "strong");
-    svg.Text(8, y + 9, Cat(channel.stages, " x ", channel.slot).substr(0, 28), "faint");
+    svg.Text(8, y + 9, Cat(channel.stages, " x ", channel.slot), "faint");
     for (const size_t from : channel.producers) {
       svg.Dot(x_of(from), y, 4, "c0", Cat(report.roles[from].name, " fills slots of ", channel.name));
       for (const size_t to : channel.consumers) {
-        if (to != from) svg.Arrow(x_of(from) + 4, y, x_of(to) + (to > from ? -4 : 4), y, "flow");
+        if (to == from) continue;
+        const double side = to > from ? 4 : -4, middle = (x_of(from) + x_of(to)) / 2;
+        svg.Arrow(x_of(from) + side, y, x_of(to) - side, y, "flow");
+        svg.Text(middle, y - 4, Cat("full: ", Arrivals(channel.full_arrivals)), "faint", "middle");
+        if (channel.resident) continue;
+        svg.Arrow(x_of(to) - side, y + 12, x_of(from) + side, y + 12, "back");
+        svg.Text(middle, y + 25, Cat("empty: ", Arrivals(channel.empty_arrivals)), "faint", "middle");
       }
     }
-    if (channel.is_private && !channel.producers.empty())
+    if (channel.is_private && !channel.producers.empty()) {
       svg.Dot(x_of(channel.producers[0]), y, 7, "ring", "a ring of one role");
+      svg.Text(x_of(channel.producers[0]) + 14, y + 4, "a private ring: waits for its MMAs", "faint");
+    }
     // The ring, next to its first producer.
     if (channel.producers.empty()) continue;
     for (int slot = 0; slot < std::min(channel.stages, 12); ++slot)
-      svg.Box(x_of(channel.producers[0]) + 14 + 9 * slot, y - 16, 7, 9, "slot", Cat("slot ", slot, ": ", channel.slot));
+      svg.Box(x_of(channel.producers[0]) + 14 + 9 * slot, y - 25, 7, 9, "slot", Cat("slot ", slot, ": ", channel.slot));
   }
   HtmlTable table({{"ring"}, {"in"}, {"slots", true}, {"slot"}, {"filled by"}, {"emptied by"}, {"who waits"}});
   for (const ReportedChannel& channel : report.channels) {
@@ -152,18 +188,30 @@ std::string PipelineSection(const KernelReport& report) {
     table.Add(
         {channel.name, channel.space, Cat(channel.stages), channel.slot, Joined(producers), Joined(consumers), waits});
   }
-  return Scrolled(svg.Take()) + table.Take();
+  return Scrolled(svg.Take()) +
+         "<p class=\"note\">A solid arrow: slots that are filled, for which the role at its head waits at their full "
+         "barriers. A dashed one: slots that are free again, waited for at their empty barriers.</p>" +
+         table.Take();
 }
 
 std::string RegistersSection(const KernelReport& report) {
   const Compilation& c = report.compilation;
   HtmlTable table({{"role"}, {"warps"}, {"threads that run"}, {"registers of a thread", true}, {"of the SM's", true}});
-  for (const ReportedRole& role : report.roles) {
-    const int registers = role.registers > 0 ? role.registers : report.registers.value_or(0);
-    const double share = 32.0 * role.warps * registers / c.target->registers_per_sm;
-    table.Add({role.name, Cat(role.first_warp, "-", role.first_warp + role.warps - 1), role.elected ? "one" : "all",
-               registers > 0 ? Cat(registers, role.registers > 0 ? "" : " (as launched)") : "unknown without ptxas",
+  const auto add = [&](std::string_view name, int first, int warps, std::string_view who, int set) {
+    const int registers = set > 0 ? set : report.registers.value_or(0);
+    const double share = 32.0 * warps * registers / c.target->registers_per_sm;
+    table.Add({std::string(name), warps == 1 ? Cat(first) : Cat(first, "-", first + warps - 1), std::string(who),
+               registers > 0 ? Cat(registers, set > 0 ? "" : " (as launched)") : "unknown without ptxas",
                registers > 0 ? Cat(PrintFixed(100 * share, 0), " %") : "-"});
+  };
+  std::vector<ReportedRole> roles = report.roles;
+  std::stable_sort(roles.begin(), roles.end(),
+                   [](const ReportedRole& a, const ReportedRole& b) { return a.first_warp < b.first_warp; });
+  int next = 0;  // warps before a role that have none keep their registers, too
+  for (const ReportedRole& role : roles) {
+    if (role.first_warp > next) add("none", next, role.first_warp - next, "none", 0);
+    add(role.name, role.first_warp, role.warps, role.elected ? "one" : "all", role.registers);
+    next = std::max(next, role.first_warp + role.warps);
   }
   return table.Take();
 }

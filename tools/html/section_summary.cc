@@ -24,41 +24,105 @@ std::string MeasuredText(const KernelReport& report) {
              " us, of ", m.samples.size(), " samples");
 }
 
+// The samples of a measured time along a line, with their mean and the interval.
+std::string DrawSamples(const ReportedMeasurement& m) {
+  if (m.samples.empty()) return {};
+  const auto [least, most] = std::minmax_element(m.samples.begin(), m.samples.end());
+  const double low = std::min(*least, m.low_us), high = std::max(*most, m.high_us);
+  const auto x = [&](double us) { return 20 + 640 * (high > low ? (us - low) / (high - low) : 0.5); };
+  Svg svg(680, 62, "samples of the measured time");
+  svg.Line(20, 34, 660, 34, "axis");
+  svg.Box(x(m.low_us), 22, std::max(1.0, x(m.high_us) - x(m.low_us)), 24, "wait",
+          Cat("95 % between ", PrintFixed(m.low_us, 2), " and ", PrintFixed(m.high_us, 2), " us"));
+  for (const double us : m.samples) svg.Dot(x(us), 34, 3, "sample", Cat(PrintFixed(us, 3), " us"));
+  svg.Line(x(m.us), 18, x(m.us), 50, "roof");
+  svg.Text(20, 60, Cat(PrintFixed(low, 2), " us"), "faint");
+  svg.Text(660, 60, Cat(PrintFixed(high, 2), " us"), "faint", "end");
+  svg.Text(x(m.us), 13, Cat(PrintFixed(m.us, 2), " us"), {}, "middle");
+  return Scrolled(svg.Take());
+}
+
 const Prediction& PredictionOf(const KernelReport& report) { return report.facts.advised.advice.prediction; }
 
 // The causes of the predicted time as one bar, the largest first.
 std::string BreakdownBar(const Prediction& p) {
-  constexpr double kWidth = 900, kHeight = 34;
   std::vector<size_t> order;
   for (size_t i = 0; i < p.by_us.size(); ++i) {
     if (p.by_us[i] > 0.004 * p.us) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p.by_us[a] > p.by_us[b]; });
-  Svg svg(kWidth, kHeight, "the critical path");
+  std::string bar = "<div class=\"bar\">";
   std::vector<LegendEntry> legend;
-  double x = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const std::string name(autotune::BoundName(static_cast<Bound>(order[i])));
-    const double us = p.by_us[order[i]], width = kWidth * us / p.us;
-    const std::string colour = Cat("c", i % 8);
-    const std::string share = Cat(PrintFixed(100 * us / p.us, 0), " %");
-    svg.Box(x, 0, width, kHeight, colour, Cat(name, ": ", PrintFixed(us, 2), " us, ", share));
-    if (width > 44) svg.Text(x + width / 2, 22, share, "on", "middle");
+    const double us = p.by_us[order[i]], part = 100 * us / p.us;
+    const std::string colour = Cat("c", i % 8), share = Cat(PrintFixed(part, 0), " %");
+    bar += Cat("<span class=\"", colour, "\" style=\"flex:", PrintFixed(part, 2), "\" title=\"",
+               EscapeHtml(Cat(name, ": ", PrintFixed(us, 2), " us, ", share)), "\">", part > 6 ? share : std::string(),
+               "</span>");
     legend.push_back({colour, Cat(name, " ", PrintFixed(us, 2), " us")});
-    x += width;
   }
-  return svg.Take() + LegendOf(legend);
+  return Cat("<p>The critical path:</p>", bar, "</div>", LegendOf(legend));
 }
 
-// A logarithmic axis.
+// What works, and for how much of the time, whatever the critical path is made of.
+std::string BusyTable(const Prediction& p) {
+  HtmlTable table({{"unit of the busiest SM"}, {"works", true}});
+  const auto add = [&](std::string_view unit, double part) {
+    table.Add({std::string(unit), Cat(PrintFixed(100 * part, 0), " %")});
+  };
+  add("tensor core", p.busy.tensor_core);
+  add("loads from L2", p.busy.l2);
+  add("memory", p.busy.memory);
+  return table.Take();
+}
+
+// A logarithmic axis, from a bit below the least value to a bit above the largest.
 struct LogAxis {
   double low, high, from, to;
   double At(double value) const {
     return from + (to - from) * (std::log10(value) - std::log10(low)) / (std::log10(high) - std::log10(low));
   }
+  // 1, 2, 5, 10, …
+  std::vector<double> Ticks() const {
+    std::vector<double> ticks;
+    for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10) {
+      for (const double step : {1, 2, 5}) {
+        if (decade * step >= low && decade * step <= high) ticks.push_back(decade * step);
+      }
+    }
+    return ticks;
+  }
 };
 
 std::string Power(double value) { return value >= 1 ? ShortNumber(value) : PrintFixed(value, 2); }
+
+struct RooflinePoint {
+  double intensity, tflops;
+  const char* classes;
+  std::string name;
+};
+
+// Names of points that would overlap are put below each other.
+void DrawPoints(std::vector<RooflinePoint> points, const LogAxis& x, const LogAxis& y, Svg& svg) {
+  std::stable_sort(points.begin(), points.end(),
+                   [](const RooflinePoint& a, const RooflinePoint& b) { return a.tflops > b.tflops; });
+  constexpr double kLine = 15;
+  std::vector<double> taken;  // heights of names
+  for (const RooflinePoint& point : points) {
+    const double px = x.At(point.intensity), py = y.At(point.tflops);
+    double label = py + 24;  // below the roof
+    while (std::any_of(taken.begin(), taken.end(), [&](double other) { return std::abs(other - label) < kLine; }))
+      label += kLine;
+    taken.push_back(label);
+    const bool left = px > x.from + 0.65 * (x.to - x.from);  // where the name fits
+    const double side = left ? -1 : 1;
+    svg.Line(px, py, px + 16 * side, label - 4, "grid");
+    svg.Dot(px + 16 * side, label - 4, 4, point.classes);
+    svg.Text(px + 24 * side, label, point.name, {}, left ? "end" : "start");
+    svg.Dot(px, py, 6, point.classes, point.name);
+  }
+}
 
 }  // namespace
 
@@ -79,16 +143,18 @@ std::string SummarySection(const KernelReport& report) {
   text += Row("launch", LaunchText(report.facts, c));
   text += Row("predicted", PredictionText(report.facts, c));
   text += Row("measured", MeasuredText(report));
-  return text + "</dl>";
+  text += "</dl>";
+  return report.measured ? text + DrawSamples(*report.measured) : text;
 }
 
 std::string AdviceSection(const KernelReport& report) {
-  std::string text = BreakdownBar(PredictionOf(report)) + "<ul>";
+  std::string text = "<ul>";
   const std::string advice = AdviceText(report.facts.advised);
   for (const std::string_view line : base::Split(advice, '\n')) {
     if (!line.empty()) text += Cat("<li>", EscapeHtml(line), "</li>");
   }
-  return text + "</ul>";
+  const Prediction& p = PredictionOf(report);
+  return text + "</ul>" + BreakdownBar(p) + BusyTable(p);
 }
 
 std::string RooflineSection(const KernelReport& report) {
@@ -101,49 +167,53 @@ std::string RooflineSection(const KernelReport& report) {
   const double ridge = peak / rate;                    // FLOP a byte
   const double least = flops / ProblemBytes(c.problem), moved = flops / p.memory_bytes;
   const double reached = flops / p.us * 1e-6;
-  const auto decade = [](double value) { return std::pow(10, std::floor(std::log10(value))); };
-  const LogAxis x{decade(std::min({least, moved, ridge}) / 1.5), 10 * decade(std::max({least, moved, ridge}) * 1.5), 70,
-                  740};
-  const LogAxis y{decade(std::min(reached, peak) / 1.5), 10 * decade(peak * 1.05), 330, 20};
-  Svg svg(760, 380, "roofline", 520);
-  for (double v = x.low; v <= x.high * 1.01; v *= 10) {
+  const double best = flops / floor.Us() * 1e-6;
+  std::vector<RooflinePoint> points = {
+      {least, best, "floor", Cat("the floor, with its launch: ", PrintFixed(best, 0), " TFLOP/s")},
+      {moved, reached, "c0", Cat("this kernel, predicted: ", PrintFixed(reached, 0))}};
+  if (report.measured) {
+    const double measured = flops / report.measured->us * 1e-6;
+    points.push_back({moved, measured, "c1", Cat("this kernel, measured: ", PrintFixed(measured, 0))});
+  }
+  if (const auto& rival = report.facts.advised.rival) {
+    const double other = flops / rival->prediction.us * 1e-6;
+    points.push_back(
+        {flops / rival->prediction.memory_bytes, other, "c3", Cat(rival->what, ": ", PrintFixed(other, 0))});
+  }
+  double low_x = ridge, high_x = ridge, low_y = peak;
+  for (const RooflinePoint& point : points) {
+    low_x = std::min(low_x, point.intensity), high_x = std::max(high_x, point.intensity);
+    low_y = std::min(low_y, point.tflops);
+  }
+  const LogAxis x{low_x / 3, high_x * 3, 70, 780}, y{low_y / 4, peak * 1.6, 330, 24};
+  Svg svg(800, 380, "roofline");
+  for (const double v : x.Ticks()) {
     svg.Line(x.At(v), y.from, x.At(v), y.to, "grid");
     svg.Text(x.At(v), 348, Power(v), "faint", "middle");
   }
-  for (double v = y.low; v <= y.high * 1.01; v *= 10) {
+  for (const double v : y.Ticks()) {
     svg.Line(x.from, y.At(v), x.to, y.At(v), "grid");
     svg.Text(62, y.At(v) + 4, Power(v), "faint", "end");
   }
-  svg.Text(405, 372, "FLOP for each byte of memory traffic", "faint", "middle");
+  svg.Text(425, 372, "FLOP for each byte of memory traffic", "faint", "middle");
   svg.Text(70, 13, "TFLOP/s", "faint");
   const double low = std::max(x.low, y.low / rate);
   svg.Path(Cat("M", ShortNumber(x.At(low)), " ", ShortNumber(y.At(low * rate)), "L", ShortNumber(x.At(ridge)), " ",
                ShortNumber(y.At(peak)), "L", ShortNumber(x.to), " ", ShortNumber(y.At(peak))),
            "roof");
-  const auto point = [&](double intensity, double tflops, const char* classes, const std::string& name) {
-    svg.Dot(x.At(intensity), y.At(tflops), 6, classes, Cat(name, ": ", PrintFixed(tflops, 0), " TFLOP/s"));
-  };
-  const double best = flops / floor.Us() * 1e-6;
-  point(least, best, "floor", "the floor of the problem, with its launch");
-  point(moved, reached, "c0", "this kernel, predicted");
-  std::vector<LegendEntry> legend = {{"floor", Cat("the floor of the problem with its launch, ", PrintFixed(best, 0))},
-                                     {"c0", Cat("this kernel, predicted, ", PrintFixed(reached, 0))}};
-  if (report.measured) {
-    const double measured = flops / report.measured->us * 1e-6;
-    point(moved, measured, "c1", "this kernel, measured");
-    legend.push_back({"c1", Cat("this kernel, measured, ", PrintFixed(measured, 0))});
-  }
-  return Scrolled(svg.Take()) + LegendOf(legend) +
-         Cat("<p class=\"note\">The roof: ", PrintFixed(peak, 0),
-             " TFLOP/s of all tensor cores at their clock under load, and ", PrintFixed(rate, 1),
-             " TB/s of memory.</p>");
+  svg.Text(x.to, y.At(peak) - 6, Cat("tensor cores: ", PrintFixed(peak, 0), " TFLOP/s"), "strong", "end");
+  const double middle = std::sqrt(low * ridge);
+  svg.Text(x.At(middle) + 12, y.At(middle * rate) + 12, Cat("memory: ", PrintFixed(rate, 1), " TB/s"), "strong");
+  DrawPoints(points, x, y, svg);
+  return Scrolled(svg.Take()) +
+         "<p class=\"note\">The roof: all tensor cores at their clock under load, and the rate of memory. No library "
+         "is among the points: laneshift bench compares with cuBLAS and cuDNN on a GPU.</p>";
 }
 
 std::string BytesSection(const KernelReport& report) {
   HtmlTable table({{"level"}, {"moved", true}, {"at least", true}, {"times", true}});
   for (const LevelBytes& level : report.facts.levels)
-    table.Add({std::string(level.level), PrintBytes(level.moved), PrintBytes(level.least),
-               PrintFixed(level.moved / level.least, 2)});
+    table.Add({std::string(level.level), PrintBytes(level.moved), level.Least(), level.Times()});
   return table.Take() +
          "<p class=\"note\">At least: operands and output once through memory; each operand once through the levels "
          "above. Memory is the timing model's count, the others are exact counts of the tile program.</p>";
@@ -154,19 +224,21 @@ std::string WavesSection(const KernelReport& report) {
   constexpr int64_t kShownWaves = 12;
   constexpr double kWidth = 640, kBar = 16;
   const int64_t waves = f.division.waves, shown = std::min(waves, kShownWaves);
-  Svg svg(kWidth + 110, static_cast<double>(shown) * kBar + 8, "waves of tiles");
+  Svg svg(kWidth + 170, static_cast<double>(shown) * kBar + 8, "waves of tiles");
   for (int64_t i = 0; i < shown; ++i) {
     const int64_t wave = i + 1 == shown ? waves - 1 : i;  // the last one is always shown
     const bool last = wave + 1 == waves;
-    const int64_t idle = last ? f.last_wave_idle : f.sm_count - f.division.resident * f.geometry.cluster;
+    const int64_t idle =
+        last ? f.advised.advice.last_wave.idle_sms : f.sm_count - f.division.resident * f.geometry.cluster;
     const double busy = kWidth * static_cast<double>(f.sm_count - idle) / f.sm_count;
     const double y = static_cast<double>(i) * kBar;
     svg.Text(60, y + 12, Cat("wave ", wave + 1), "faint", "end");
     svg.Box(68, y + 2, busy, kBar - 4, "c0", Cat(f.sm_count - idle, " SMs busy"));
     svg.Box(68 + busy, y + 2, kWidth - busy, kBar - 4, "idle", Cat(idle, " SMs idle"));
+    if (idle > 0) svg.Text(76 + kWidth, y + 12, Cat(idle, " SMs idle"), "faint");
   }
   const int warps = static_cast<int>(f.geometry.threads) / 32;
-  return Cat("<p>", EscapeHtml(LaunchText(f, report.compilation)), ".</p>") + svg.Take() +
+  return Cat("<p>", EscapeHtml(LaunchText(f, report.compilation)), ".</p>") + Scrolled(svg.Take()) +
          LegendOf({{"c0", "SMs with a tile"}, {"idle", "idle SMs"}}) +
          Cat("<p class=\"note\">Occupancy: ", warps,
              " of 64 warps of an SM. Its shared memory and Tensor Memory would hold ", f.ctas_per_sm,

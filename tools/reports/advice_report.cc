@@ -66,8 +66,12 @@ std::string TradeText(const Prediction& from, const Prediction& to) {
   std::array<double, autotune::kBoundCount> more{};
   for (size_t i = 0; i < more.size(); ++i) more[i] = to.by_us[i] - from.by_us[i];
   std::vector<std::string> trades;
-  for (const size_t i : Larger(more, std::max(0.01, kShownShare / 2 * from.us)))
+  const auto add = [&](size_t i) {
     trades.push_back(Cat(Us(std::abs(more[i])), more[i] > 0 ? " more " : " less ", NameOf(i)));
+  };
+  for (const size_t i : Larger(more, std::max(0.01, kShownShare / 2 * from.us))) add(i);
+  // Where all differences are small, the largest one.
+  if (const std::vector<size_t> all = Larger(more, 0.005); trades.empty() && !all.empty()) add(all[0]);
   return base::Join(trades, ", ");
 }
 
@@ -94,6 +98,12 @@ Json AdviceJson(const AdvisedSchedule& advised) {
   return {{"predicted_us", p.us},
           {"bound", autotune::BoundName(p.bound)},
           {"bound_share", p.by_us[static_cast<size_t>(p.bound)] / p.us},
+          {"busy", {{"tensor core", p.busy.tensor_core}, {"L2", p.busy.l2}, {"memory", p.busy.memory}}},
+          {"last_wave",
+           {{"waves", a.last_wave.waves},
+            {"idle_sms", a.last_wave.idle_sms},
+            {"sms", a.last_wave.sms},
+            {"idle_share", a.last_wave.IdleShare()}}},
           {"floor",
            {{"us", a.floor.Us()},
             {"by", autotune::BoundName(a.floor.By())},
@@ -103,21 +113,66 @@ Json AdviceJson(const AdvisedSchedule& advised) {
           {"times_floor", a.TimesFloor()},
           {"weaknesses", std::move(weaknesses)},
           {"rival", std::move(rival)},
-          {"a_faster_kernel_needs", autotune::RemedyOf(p.bound)}};
+          {"a_faster_kernel_needs", autotune::RemedyOf(p.bound, advised.schedule, *advised.target)}};
 }
+
+namespace {
+
+// How much of the time the unit works that binds: nothing if no unit does.
+std::optional<double> BusyOfBound(const Prediction& p) {
+  switch (p.bound) {
+    case Bound::kTensorCore:
+    case Bound::kSharedMemory:
+      return p.busy.tensor_core;
+    case Bound::kL2:
+      return p.busy.l2;
+    case Bound::kMemory:
+      return p.busy.memory;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The causes that the text explains: the bound, and the largest other one.
+std::vector<size_t> ExplainedCauses(const Prediction& p) {
+  std::vector<size_t> causes = {static_cast<size_t>(p.bound)};
+  for (const size_t cause : Larger(p.by_us, kSecondShare * p.us)) {
+    if (cause != causes[0] && causes.size() < 2) causes.push_back(cause);
+  }
+  return causes;
+}
+
+std::string BoundText(const Prediction& p, const std::vector<size_t>& causes) {
+  const auto share_of = [&](size_t cause) { return p.by_us[cause] / p.us; };
+  const std::optional<double> busy = BusyOfBound(p);
+  // A saturated unit binds even where the critical path goes mostly through latencies.
+  if (busy && *busy >= autotune::kSaturated && causes.size() > 1 && share_of(causes[1]) > share_of(causes[0])) {
+    return Cat(NameOf(causes[0]), " binds: it works for ", Percent(*busy), " of ", Us(p.us),
+               ". The critical path alternates meanwhile: ", BreakdownText(p), ".\n");
+  }
+  std::string text = Cat(NameOf(causes[0]), " binds, for ", Percent(share_of(causes[0])), " of ", Us(p.us), ": ",
+                         autotune::BoundDoc(p.bound), ".\n");
+  if (causes.size() > 1) {
+    text += Cat("Then ", NameOf(causes[1]), ", ", Percent(share_of(causes[1])), ": ",
+                autotune::BoundDoc(static_cast<Bound>(causes[1])), ".\n");
+  }
+  return text;
+}
+
+std::string LastWaveText(const autotune::LastWave& wave) {
+  if (wave.IdleShare() < autotune::kAdviceGain) return {};
+  const std::string where = wave.waves > 1 ? Cat("In the last of ", wave.waves, " waves ") : std::string();
+  return Cat(where, wave.idle_sms, " of ", wave.sms, " SMs have no tile: ", Percent(wave.IdleShare()),
+             " of the time of all SMs.\n");
+}
+
+}  // namespace
 
 std::string AdviceText(const AdvisedSchedule& advised) {
   const autotune::ScheduleAdvice& a = advised.advice;
   const Prediction& p = a.prediction;
-  const double least = std::min(kSecondShare * p.us, p.by_us[static_cast<size_t>(p.bound)]);
-  const std::vector<size_t> causes = Larger(p.by_us, least);
-  std::string text;
-  for (size_t i = 0; i < std::min<size_t>(causes.size(), 2); ++i) {
-    const std::string share = Percent(p.by_us[causes[i]] / p.us);
-    const std::string_view doc = autotune::BoundDoc(static_cast<Bound>(causes[i]));
-    text += i == 0 ? Cat(NameOf(causes[i]), " binds, for ", share, " of ", Us(p.us), ": ", doc, ".\n")
-                   : Cat("Then ", NameOf(causes[i]), ", ", share, ": ", doc, ".\n");
-  }
+  const std::vector<size_t> causes = ExplainedCauses(p);
+  std::string text = BoundText(p, causes) + LastWaveText(a.last_wave);
   text += Cat("It takes ", PrintFixed(a.TimesFloor(), 2), " times the floor of ", Us(a.floor.Us()),
               ": all MMAs at the full rate take ", Us(a.floor.tensor_us), ", operands and output once through memory ",
               Us(a.floor.memory_us), ", the launch ", Us(a.floor.launch_us), ".\n");
@@ -135,8 +190,9 @@ std::string AdviceText(const AdvisedSchedule& advised) {
                 ", ", PrintFixed(std::abs(100 * change), 1), change < 0 ? "% less" : "% more",
                 trade.empty() ? "" : ": ", trade, ".\n");
   }
-  for (size_t i = 0; i < std::min<size_t>(causes.size(), 2); ++i)
-    text += Cat("Less ", NameOf(causes[i]), " needs ", autotune::RemedyOf(static_cast<Bound>(causes[i])), ".\n");
+  for (const size_t cause : causes)
+    text += Cat("Against ", NameOf(cause), ": ",
+                autotune::RemedyOf(static_cast<Bound>(cause), advised.schedule, *advised.target), ".\n");
   return text;
 }
 

@@ -23,7 +23,8 @@ struct RivalSchedule {
 
 struct AdvisedSchedule {
   Schedule schedule;
-  autotune::ScheduleAdvice advice;
+  const target::Target* target = nullptr;
+  autotune::ScheduleAdvice advice{};
   std::optional<RivalSchedule> rival{};
 };
 

@@ -25,7 +25,7 @@ class EventTracks {
 
   size_t OfWarp(const EmulatedEvent& event) {
     const auto [known, fresh] = warps_.try_emplace({event.cta, event.warp}, timeline_.tracks.size());
-    if (fresh) timeline_.tracks.push_back({Cat("CTA ", event.cta), RoleOfWarp(program_, event.warp), 0});
+    if (fresh) timeline_.tracks.push_back({Cat("CTA ", event.cta), RoleOfWarp(program_, event.warp) + Of(event), 0});
     return known->second;
   }
   // Operations of one kind may overlap: each has the first row that is free.
@@ -34,8 +34,8 @@ class EventTracks {
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.free_from <= event.begin; });
     if (row == rows.end()) {
       rows.push_back({timeline_.tracks.size(), 0});
-      timeline_.tracks.push_back(
-          {Cat("CTA ", event.cta, ", operations"), std::string(event.what), static_cast<int>(rows.size()) - 1});
+      timeline_.tracks.push_back({Cat("CTA ", event.cta, ", operations"), std::string(event.what) + Of(event),
+                                  static_cast<int>(rows.size()) - 1});
       row = rows.end() - 1;
     }
     row->free_from = std::max(event.end, event.begin + 1);
@@ -47,6 +47,11 @@ class EventTracks {
     size_t track;
     uint64_t free_from;
   };
+  // Charts show the tracks of all CTAs below each other.
+  std::string Of(const EmulatedEvent& event) const {
+    return program_.cluster_m * program_.cluster_n > 1 ? Cat(" of CTA ", event.cta) : std::string();
+  }
+
   const ir::Program& program_;
   Timeline& timeline_;
   std::map<std::pair<uint32_t, uint32_t>, size_t> warps_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "autotune/ranking.h"
 #include "base/integer_math.h"
@@ -30,6 +31,9 @@ std::optional<RivalSchedule> BestOther(const Compilation& c) {
 
 }  // namespace
 
+std::string LevelBytes::Least() const { return least > 0 ? PrintBytes(least) : "-"; }
+std::string LevelBytes::Times() const { return least > 0 ? PrintFixed(moved / least, 2) : "-"; }
+
 Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
   const CompiledKernel& product = c.Product();
   KernelAnalysis facts{.geometry = product.geometry, .sm_count = c.device.machine.sm_count};
@@ -37,9 +41,6 @@ Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
     facts.tiles += compiler::PlanWork(compiler::ContractionOf(c.problem, c.schedule, i), c.schedule).Tiles();
   const compiler::WorkPlan work = compiler::PlanWork(c.problem, c.schedule);
   facts.division = compiler::DivideWork(work, std::max(1, facts.sm_count / work.ClusterSize()));
-  const int64_t rest = facts.division.cut > 0 ? 0 : work.Units() % facts.division.resident;
-  const int64_t busy = rest == 0 ? facts.division.resident : rest;
-  facts.last_wave_idle = facts.sm_count - busy * work.ClusterSize();
   facts.ctas_per_sm = product.program.smem_bytes > 0 ? c.target->smem_bytes / product.program.smem_bytes : 1;
   if (product.program.tmem_columns > 0)
     facts.ctas_per_sm = std::min(facts.ctas_per_sm, c.target->tmem_columns / product.program.tmem_columns);
@@ -47,6 +48,7 @@ Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
   facts.traffic = compiler::CountTraffic(c.problem, c.schedule, product.program, *c.target, facts.sm_count);
   LS_ASSIGN(facts.advised.advice, autotune::Advise(c.problem, c.schedule, *c.target, c.device.machine));
   facts.advised.schedule = c.schedule;
+  facts.advised.target = c.target;
   facts.advised.rival = BestOther(c);
   const compiler::Contraction contraction = compiler::ContractionOf(c.problem);
   const double operands = BytesOfSource(contraction.a) + BytesOfSource(contraction.b), least = ProblemBytes(c.problem);
@@ -56,6 +58,9 @@ Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
       {"memory", facts.advised.advice.prediction.memory_bytes + others, least},
       {"L2 to shared memory", static_cast<double>(facts.traffic.all.GlobalToSharedBytes()), operands},
       {"shared memory to tensor cores", static_cast<double>(facts.traffic.all.SharedReadBytes()), operands}};
+  if (facts.traffic.all.tensor_copy_bytes > 0)
+    facts.levels.push_back(
+        {"of these, copies to Tensor Memory", static_cast<double>(facts.traffic.all.tensor_copy_bytes), 0});
   return facts;
 }
 
@@ -63,7 +68,8 @@ Json KernelAnalysisJson(const KernelAnalysis& facts, const Compilation& c) {
   const autotune::Prediction& p = facts.advised.advice.prediction;
   Json levels = Json::array();
   for (const LevelBytes& level : facts.levels)
-    levels.push_back({{"level", level.level}, {"moved", level.moved}, {"least", level.least}});
+    levels.push_back(
+        {{"level", level.level}, {"moved", level.moved}, {"least", level.least > 0 ? Json(level.least) : Json()}});
   return {{"device", c.device.description},
           {"launch",
            {{"grid", facts.geometry.grid},
@@ -74,7 +80,7 @@ Json KernelAnalysisJson(const KernelAnalysis& facts, const Compilation& c) {
             {"resident_clusters", facts.division.resident},
             {"waves", facts.division.waves},
             {"cut_units", facts.division.cut},
-            {"last_wave_idle_sms", facts.last_wave_idle},
+            {"last_wave_idle_sms", facts.advised.advice.last_wave.idle_sms},
             {"ctas_per_sm", facts.ctas_per_sm}}},
           {"prediction",
            {{"us", p.us},
@@ -94,10 +100,12 @@ std::string LaunchText(const KernelAnalysis& facts, const Compilation& c) {
   text += Cat(" for ", facts.tiles, facts.tiles == 1 ? " tile, " : " tiles, ", facts.division.waves,
               facts.division.waves == 1 ? " wave" : " waves", " on ", facts.sm_count, " SMs");
   if (c.schedule.scheduler == Scheduler::kClc) text += " by work stealing";
+  if (std::holds_alternative<GroupedGemmProblem>(c.problem))
+    text += ", if each group ends in an incomplete tile (group sizes are known at the launch only)";
   if (facts.division.cut > 0) {
     text += Cat("; ", facts.division.cut, " of the last wave cut along K");
-  } else if (facts.last_wave_idle > 0) {
-    text += Cat("; in the last one ", facts.last_wave_idle, " SMs are idle");
+  } else if (const int64_t idle = facts.advised.advice.last_wave.idle_sms; idle > 0) {
+    text += Cat("; in the last one ", idle, " SMs are idle");
   }
   return text;
 }

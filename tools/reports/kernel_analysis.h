@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,10 @@ namespace laneshift::tools {
 // Bytes that pass a level of the memory hierarchy, and the fewest that any kernel could move there.
 struct LevelBytes {
   std::string_view level;
-  double moved = 0, least = 0;
+  double moved = 0, least = 0;  // least 0: a part of the level before, without a separate bound
+
+  std::string Least() const;  // "96.0 MiB", or "-"
+  std::string Times() const;  // "1.50", or "-"
 };
 
 struct KernelAnalysis {
@@ -27,7 +31,6 @@ struct KernelAnalysis {
   int sm_count = 0;
   int64_t tiles = 0;                  // of all launches of the main kernel
   compiler::WorkDivision division{};  // of its first launch
-  int64_t last_wave_idle = 0;         // SMs without a tile in the last wave
   int ctas_per_sm = 0;                // that the shared memory and registers of an SM would hold
   compiler::KernelTraffic traffic{};
   std::vector<LevelBytes> levels{};

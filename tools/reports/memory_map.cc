@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "tools/reports/tensor_cells.h"
 #include "tools/table.h"
 
 namespace laneshift::tools {
@@ -62,13 +63,8 @@ std::vector<Region> SharedRegions(const ir::Program& program) {
 
 std::vector<Region> TensorRegions(const ir::Program& program) {
   std::vector<Region> regions;
-  for (const ir::Channel& channel : program.channels) {
-    if (channel.space != ir::Space::kTensor) continue;
-    for (int stage = 0; stage < channel.stages; ++stage) {
-      regions.push_back({channel.tmem_column + int64_t{stage} * channel.columns, channel.columns,
-                         Cat(channel.name, "[", stage, "]: ", channel.rows, " x ", channel.columns, " f32")});
-    }
-  }
+  for (const TensorCells& cells : TensorCellsOf(program))
+    regions.push_back({cells.column, cells.columns, Cat(cells.name, ": ", cells.contents, " ", cells.layout)});
   Sort(regions);
   return regions;
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "tools/compilation.h"
 
 namespace laneshift::tools {
@@ -34,6 +38,64 @@ TEST(MemoryMap, RegionsOfACompiledProgramDoNotOverlapAndFit) {
     }
     EXPECT_LE(end, program.smem_bytes);
     EXPECT_EQ(TensorRegions(program).empty(), program.tmem_columns == 0);
+  }
+}
+
+// What each kind of kernel holds in Tensor Memory, in the notation of layouts.
+TEST(MemoryMap, LayoutsOfTensorMemory) {
+  struct Case {
+    const char *problem, *schedule;
+    std::vector<std::string> regions;
+  };
+  const Case cases[] = {
+      {"gemm m=512 n=512 k=512",
+       "tile=128x256x64 cluster=1x1 acc=2",
+       {"acc[0]: f32 accumulator S[(128,256):(1@TLane,1@TCol)] + 0@TCol",
+        "acc[1]: f32 accumulator S[(128,256):(1@TLane,1@TCol)] + 256@TCol"}},
+      {"gemm m=512 n=512 k=512",
+       "tile=128x256x64 cluster=2x1 ctas=2 acc=1",
+       {"acc[0]: f32 accumulator S[(2,128,256):(1@CTA,1@TLane,1@TCol)] + 0@TCol"}},
+      // Four scale factors of a block in a column, and each block four times.
+      {"gemm m=512 n=512 k=512 a=e4m3 b=e4m3 scale=mx",
+       "tile=128x256x128 cluster=1x1 rows=m",
+       {"scales[0] of A: ue8m0 scale factors S[(4,32,4):(1@TCol,1@TLane,1@TByte)] + R[4:32@TLane] + 0@TCol",
+        "scales[0] of B: ue8m0 scale factors S[(8,32,4):(1@TCol,1@TLane,1@TByte)] + R[4:32@TLane] + 4@TCol"}},
+      // Both CTAs of a pair hold all scale factors of B.
+      {"gemm m=512 n=512 k=512 a=e4m3 b=e4m3 scale=mx",
+       "tile=128x256x128 cluster=2x1 ctas=2",
+       {"scales[0] of A: ue8m0 scale factors S[(2,4,32,4):(1@CTA,1@TCol,1@TLane,1@TByte)] + R[4:32@TLane] + "
+        "0@TCol",
+        "scales[0] of B: ue8m0 scale factors S[(8,32,4):(1@TCol,1@TLane,1@TByte)] + R[2:1@CTA] + R[4:32@TLane] + "
+        "4@TCol"}},
+      {"gemm m=512 n=512 k=512 sparse=a",
+       "tile=128x128x128 cluster=1x1 rows=m",
+       {"metadata[0]: metadata of A S[(128,4):(1@TLane,1@TCol)] + 0@TCol"}},
+      {"conv n=1 h=28 w=28 c=64 k=64 r=3 s=3 pad=1",
+       "tile=128x64x64 reuse=lane_shift",
+       {"a[0]: bf16 A S[(128,32,2):(1@TLane,1@TCol,2@TByte)] + 0@TCol"}},
+      {"gemm m=64 n=512 k=512",
+       "tile=64x128x64 rows=m cluster=1x1",
+       {"acc[0]: f32 accumulator S[(4,16,128):(32@TLane,1@TLane,1@TCol)] + 0@TCol"}},
+  };
+  for (const Case& c : cases) {
+    ProblemReader reader = ProblemReader::ForLooking("sm_100a", {.store_directory = ":memory:"});
+    const auto compilation = CompileProblem(*ParseProblem(c.problem), c.schedule, Keep::kPtx, reader);
+    ASSERT_TRUE(compilation.has_value()) << c.schedule << ": " << compilation.error().message;
+    const std::vector<Region> regions = TensorRegions(compilation->Product().program);
+    for (const std::string& expected : c.regions) {
+      EXPECT_TRUE(std::any_of(regions.begin(), regions.end(), [&](const Region& r) { return r.what == expected; }))
+          << c.problem << " " << c.schedule << ": no " << expected << ", but " << testing::PrintToString([&] {
+               std::string all;
+               for (const Region& region : regions) all += region.what + "\n";
+               return all;
+             }());
+    }
+    int64_t end = 0;
+    for (const Region& region : regions) {
+      EXPECT_GE(region.begin, end) << region.what;
+      end = region.begin + region.size;
+    }
+    EXPECT_LE(end, compilation->Product().program.tmem_columns);
   }
 }
 

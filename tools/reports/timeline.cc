@@ -143,6 +143,8 @@ Result<Timeline> ModelTimeline(const Compilation& c) {
   if (pipeline.counted < pipeline.products)
     timeline.note += Cat(", with ", pipeline.counted, " of ", pipeline.products, " MMA steps of each");
   timeline.note += Cat("; clocks at ", PrintFixed(trace.clock_ghz, 2), " GHz.");
+  if (sketch.program.ctas > 1)
+    timeline.note += " Of the pair it is the leader; the other CTA loads its half at the same time, and issues no MMA.";
   return timeline;
 }
 
@@ -198,8 +200,23 @@ Json TraceEventsJson(const Timeline& timeline) {
 std::vector<TrackUse> UseOf(const Timeline& timeline) {
   std::vector<TrackUse> use(timeline.tracks.size());
   const double end = std::max(timeline.End(), 1e-12);
-  for (const TimelineSpan& span : timeline.spans)
-    (span.waits ? use[span.track].waits : use[span.track].works) += (span.end - span.begin) / end;
+  for (const TimelineSpan& span : timeline.spans) {
+    TrackUse& of = use[span.track];
+    const double share = (span.end - span.begin) / end;
+    (span.waits ? of.waits : of.works) += share;
+    if (!span.waits) continue;
+    const auto known = std::find_if(of.waits_for.begin(), of.waits_for.end(),
+                                    [&](const TrackWait& wait) { return wait.what == span.what; });
+    if (known == of.waits_for.end()) {
+      of.waits_for.push_back({span.what, share});
+    } else {
+      known->share += share;
+    }
+  }
+  for (TrackUse& of : use) {
+    std::stable_sort(of.waits_for.begin(), of.waits_for.end(),
+                     [](const TrackWait& a, const TrackWait& b) { return a.share > b.share; });
+  }
   return use;
 }
 

@@ -46,8 +46,13 @@ nlohmann::ordered_json TraceEventsJson(const Timeline& timeline);
 std::string GanttText(const Timeline& timeline, const Screen& screen);
 
 // The part of each track's time, until the end of all, that it works and that it waits.
+struct TrackWait {
+  std::string what;
+  double share = 0;
+};
 struct TrackUse {
   double works = 0, waits = 0;
+  std::vector<TrackWait> waits_for{};  // the longest first
 };
 std::vector<TrackUse> UseOf(const Timeline& timeline);
 

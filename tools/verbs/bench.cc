@@ -13,12 +13,15 @@
 #include "measure/runnable.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
+#include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/error_json.h"
 #include "tools/exit_code.h"
+#include "tools/html/bench_page.h"
 #include "tools/interrupt.h"
 #include "tools/json_line.h"
 #include "tools/optional_json.h"
+#include "tools/reports/bench_result.h"
 #include "tools/reports/schedule_view.h"
 #include "tools/table.h"
 #include "tools/terminal.h"
@@ -35,6 +38,7 @@ constexpr const char* kBenchExamples = R"(
 Examples:
   laneshift bench --file bench/gemm.txt --vs cublas
   laneshift bench --file bench/conv.txt --vs cudnn --json
+  laneshift bench --file bench/gemm.txt --vs cublas --html bench.html
   laneshift bench gemm m=16 n=8192 k=8192 "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1" --vs cublas,cudnn --rounds 100
 
 Everything runs in one process, in turns, on random operands that leave the L2 cache between two calls; times are medians,
@@ -46,32 +50,16 @@ Exit codes: 0 ok, 1 a problem failed, 2 usage or an invalid problem, 3 unsupport
 struct BenchOptions {
   DeviceOptions device;
   std::vector<std::string> words;
-  std::string file, schedule, vs, group_sizes;
+  std::string file, schedule, vs, group_sizes, html;
   int rounds = 50;
   uint64_t seed = 12;
   ScheduleView view = ScheduleView::kShort;
   bool json = false;
 };
 
-// The times of one contender.
-struct Timed {
-  std::string name;
-  std::string schedule{};  // ours
-  Estimate us{};
-  std::vector<std::string> notes{};
-};
-
-struct Benched {
-  std::string problem;
-  std::string choice;  // ChoiceOriginName
-  double flops = 0;
-  std::vector<Timed> timed;  // ours first
-  store::Conditions conditions{};
-  std::vector<std::string> missing{};  // peers that are not there, and why
-};
-
-Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::vector<measure::Peer>& peers,
-                      const ScheduleConstraint& constraint, const BenchOptions& options, const Settings& settings) {
+Result<BenchedProblem> Bench(const Engine& engine, const Problem& problem, const std::vector<measure::Peer>& peers,
+                             const ScheduleConstraint& constraint, const BenchOptions& options,
+                             const Settings& settings) {
   const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(parts.device.context()));
   LS_TRY(measure::CheckHostMemory(problem, measure::HostCopies::kOnce));
@@ -79,7 +67,7 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   LS_TRY(measure::DivideRows(problem, options.group_sizes, options.seed, host));
   LS_ASSIGN(const auto operands, measure::DeviceOperands::Upload(parts.device.context(), stream, problem, host));
   LS_TRY(stream.Synchronize());
-  Benched benched{.problem = PrintProblem(problem), .choice = {}, .flops = ProblemFlops(problem), .timed = {}};
+  BenchedProblem benched{.problem = PrintProblem(problem), .choice = {}, .flops = ProblemFlops(problem), .timed = {}};
   LS_ASSIGN(const runtime::ChosenSchedule chosen, runtime::ChooseFor(engine.parts(), problem, constraint));
   benched.choice = std::string(ChoiceOriginName(chosen.origin));
   LS_ASSIGN(const auto ours, measure::Runnable::Make(engine, stream, problem, constraint, 0));
@@ -113,13 +101,13 @@ Result<Benched> Bench(const Engine& engine, const Problem& problem, const std::v
   return benched;
 }
 
-std::string PrintJson(const Engine& engine, const std::string& problem, const Result<Benched>& benched) {
+Json JsonOf(const Engine& engine, const std::string& problem, const Result<BenchedProblem>& benched) {
   Json json = {{"problem", problem}, {"target", engine.target()}, {"device", engine.device_name()}};
   if (!benched) {
     json["error"] = ErrorJson(benched.error());
-    return JsonLine(json);
+    return json;
   }
-  const Timed& ours = benched->timed.front();
+  const ContenderTime& ours = benched->timed.front();
   json["schedule"] = ours.schedule;
   json["choice"] = benched->choice;
   json["time_us"] = ours.us.median;
@@ -127,7 +115,7 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   json["time_high_us"] = ours.us.high;
   json["tflops"] = benched->flops / ours.us.median * 1e-6;
   Json notes = benched->missing;
-  for (const Timed& peer : benched->timed) {
+  for (const ContenderTime& peer : benched->timed) {
     for (const std::string& note : peer.notes) notes.push_back(note);
     if (&peer == &ours) continue;
     json[Cat(peer.name, "_us")] = peer.us.median;
@@ -140,18 +128,11 @@ std::string PrintJson(const Engine& engine, const std::string& problem, const Re
   json["throttle_reasons"] = OrNull(benched->conditions.throttle_reasons);
   json["notes"] = std::move(notes);
   json["error"] = Json();
-  return JsonLine(json);
+  return json;
 }
 
-std::string PrintTable(const std::vector<Benched>& all, ScheduleView view) {
-  std::vector<std::string> names;  // of the peers, in order of appearance
-  for (const Benched& one : all) {
-    for (const Timed& peer : one.timed) {
-      if (peer.schedule.empty() && std::find(names.begin(), names.end(), peer.name) == names.end()) {
-        names.push_back(peer.name);
-      }
-    }
-  }
+std::string PrintTable(const std::vector<BenchedProblem>& all, ScheduleView view) {
+  const std::vector<std::string> names = PeersOf(all);
   std::vector<Column> columns = {{"problem", Align::kLeft, Room::kLong},
                                  {"schedule", Align::kLeft, Room::kLong},
                                  {"choice"},
@@ -159,21 +140,20 @@ std::string PrintTable(const std::vector<Benched>& all, ScheduleView view) {
                                  {"TFLOP/s", Align::kRight}};
   for (const std::string& name : names) columns.push_back({Cat("vs ", name), Align::kRight});
   TextTable table(columns);
-  for (const Benched& one : all) {
-    const Timed& ours = one.timed.front();
+  for (const BenchedProblem& one : all) {
+    const ContenderTime& ours = one.timed.front();
     std::vector<Cell> row = {{one.problem},
                              {ShowSchedule(ours.schedule, view), Tint::kFaint},
                              {one.choice},
                              {PrintDuration(ours.us.median / 1000)},
                              {PrintFixed(one.flops / ours.us.median * 1e-6, 1)}};
     for (const std::string& name : names) {
-      const auto peer =
-          std::find_if(one.timed.begin(), one.timed.end(), [&](const Timed& t) { return t.name == name; });
-      if (peer == one.timed.end()) {
+      const ContenderTime* peer = TimeOf(one, name);
+      if (peer == nullptr) {
         row.push_back({"-", Tint::kFaint});
         continue;
       }
-      const double ratio = peer->us.median / ours.us.median;
+      const double ratio = one.Ratio(*peer);
       row.push_back({PrintFixed(ratio, 3), ratio >= 1 ? Tint::kGood : Tint::kPlain});
     }
     table.Add(std::move(row));
@@ -201,8 +181,9 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
   }
   WatchForInterrupt();
   int exit_code = kExitOk;
-  std::vector<Benched> all;
+  std::vector<BenchedProblem> all;
   std::vector<std::string> told;
+  Json json = Json::array();
   for (const Problem& problem : problems) {
     if (InterruptRequested()) return kExitInterrupted;
     const auto benched = Bench(engine, problem, peers, constraint, options, settings);
@@ -211,8 +192,9 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
       Tell("error", Cat(name, ": ", benched.error().message));
       if (exit_code == kExitOk) exit_code = ExitCodeOf(benched.error().code);
     }
+    json.push_back(JsonOf(engine, name, benched));
     if (options.json) {
-      std::printf("%s\n", PrintJson(engine, name, benched).c_str());
+      std::printf("%s\n", JsonLine(json.back()).c_str());
       std::fflush(stdout);
     }
     if (!benched) continue;
@@ -224,6 +206,10 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
     all.push_back(*benched);
   }
   if (!options.json) std::fputs(PrintTable(all, options.view).c_str(), stdout);
+  if (!options.html.empty()) {
+    const BenchPage page{.device = engine.device_name(), .target = std::string(engine.target()), .problems = all};
+    LS_TRY(WriteOutput(options.html, RenderBench(page, json)));
+  }
   return exit_code;
 }
 
@@ -242,6 +228,8 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
   verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
   AddGroupSizes(*verb, options->group_sizes);
   AddFull(*verb, options->view);
+  verb->add_option("--html", options->html, "write a page with a picture and a table of all of them")
+      ->type_name("FILE");
   verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");
   options->device.AddTo(*verb, {.emulator = false});
   verb->footer(kBenchExamples);

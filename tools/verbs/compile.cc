@@ -73,7 +73,8 @@ Result<std::string> Output::Sass(const std::string& ptx) const {
   if (!disassembler)
     return MakeError(ErrorCode::kUnsupported, base::Cat("SASS needs a disassembler: ", disassembler.error().message));
   LS_ASSIGN(const std::string cubin, Cubin(ptx));
-  return disassembler->Disassemble(cubin);
+  LS_ASSIGN(device::Sass sass, disassembler->Disassemble(cubin));
+  return std::move(sass.text);
 }
 
 Result<std::string> Output::Of(const ir::Program& program, const compiler::PtxModule& module) const {

@@ -100,7 +100,7 @@ std::optional<AdvisedSchedule> AdviceOn(const Problem& problem, const Ranking& r
   const Schedule& taken = subject.chosen->schedule;
   auto advice = autotune::Advise(problem, taken, subject.target(), subject.device.machine);
   if (!advice) return std::nullopt;
-  AdvisedSchedule advised{.schedule = taken, .advice = std::move(*advice)};
+  AdvisedSchedule advised{.schedule = taken, .target = &subject.target(), .advice = std::move(*advice)};
   advised.rival = RivalOf(problem, taken, advised.advice.prediction.us, ranking, subject, constrained);
   return advised;
 }

@@ -205,7 +205,7 @@ std::string RolesTable(const ir::Program& program, const Screen& screen) {
   TextTable table({{"role"}, {"warps", Align::kRight}, {"threads that run"}, {"registers", Align::kRight}});
   for (const ir::Role& role : program.roles) {
     table.Add({{role.name},
-               {Cat(role.first_warp, "-", role.first_warp + role.warps - 1)},
+               {role.warps == 1 ? Cat(role.first_warp) : Cat(role.first_warp, "-", role.first_warp + role.warps - 1)},
                {role.elected ? "one" : "all"},
                {role.registers > 0 ? Cat(role.registers) : "as launched"}});
   }
@@ -215,10 +215,7 @@ std::string RolesTable(const ir::Program& program, const Screen& screen) {
 std::string LevelsTable(const KernelAnalysis& facts, const Screen& screen) {
   TextTable table({{"bytes"}, {"moved", Align::kRight}, {"at least", Align::kRight}, {"times", Align::kRight}});
   for (const LevelBytes& level : facts.levels) {
-    table.Add({{std::string(level.level)},
-               {PrintBytes(level.moved)},
-               {PrintBytes(level.least)},
-               {PrintFixed(level.moved / level.least, 2)}});
+    table.Add({{std::string(level.level)}, {PrintBytes(level.moved)}, {level.Least()}, {level.Times()}});
   }
   return table.Print(screen);
 }
