@@ -165,6 +165,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
                 const ir::Program& program) {
   return {.tile_m = program.TileRows(),
           .tile_n = schedule.tile_n,
+          .tile_k = schedule.tile_k,
           .raster = schedule.raster,
           .slices = schedule.split_k,
           .pingpong_roles = plan.consumers,

@@ -34,7 +34,7 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
   };
   const Corner& corner = tile.corner;
   const ValueId first = corner.IsSlice() ? corner.first : b.Constant(0);
-  const ValueId end = corner.IsSlice() ? corner.end : k_.Blocks(b);
+  const ValueId end = corner.IsSlice() ? corner.end : k_.BlocksOf(b, corner);
   const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
   const ValueId even_end = b.Sub({end, odd});
   const ValueId even = b.For({first, even_end}, {.step = 2});

@@ -24,6 +24,7 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
   const bool dynamic = source == ir::WorkSource::kLaunchControl;
   std::vector<ValueId> counts = {rows, columns, b.ParamValue(Binding::kBatch)};
   if (SplitsK()) counts.push_back(blocks(b));
+  if (source == ir::WorkSource::kPartsOfK) counts.push_back(b.Constant(tile_k));
   const ValueId first = b.Work(std::move(counts), {.raster = raster,
                                                    .source = source,
                                                    .slices = slices,
@@ -40,6 +41,11 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
 
 Corner TileLoop::SliceOf(const Tile& tile) const {
   Corner corner{.batch = Builder::Argument(tile.first, 2)};
+  if (source == ir::WorkSource::kPartsOfK) {
+    corner.part = Builder::Argument(tile.first, ir::kWorkTileArguments);
+    corner.part_length = Builder::Argument(tile.first, ir::kWorkTileArguments + 1);
+    corner.part_blocks = Builder::Argument(tile.first, ir::kWorkTileArguments + 2);
+  }
   if (!SplitsK()) return corner;
   corner.first = Builder::Argument(tile.first, 3);
   corner.end = Builder::Argument(tile.first, 4);

@@ -13,16 +13,19 @@ namespace laneshift::compiler {
 void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
 
 // Element coordinates of the corner of an output tile. In a group of rows, also the row counted from the group's first,
-// and the blocks of scale factors before the group. Where CTAs share tiles, also the K blocks of this CTA's section,
+// and the blocks of scale factors before the group. Of a part of K, where it begins, its length and its blocks, of
+// which the first is the one that may be incomplete. Where CTAs share tiles, also the K blocks of this CTA's section,
 // from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
 struct Corner {
   ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   ir::ValueId group_row = ir::kNoValue, first_block = ir::kNoValue;
+  ir::ValueId part = ir::kNoValue, part_length = ir::kNoValue, part_blocks = ir::kNoValue;
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
   ir::ValueId number = ir::kNoValue, slice = ir::kNoValue, slices = ir::kNoValue;
 
   bool IsSlice() const { return first != ir::kNoValue; }
   bool IsInGroup() const { return group_row != ir::kNoValue; }
+  bool HasPartOfK() const { return part != ir::kNoValue; }
 };
 
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
@@ -34,6 +37,7 @@ struct TileLoop {
   static constexpr int kEveryTile = -1;  // of roles that go through all tiles of the CTA
 
   int tile_m = 0, tile_n = 0;  // rows and columns of D that a tile gives
+  int tile_k = 0;              // elements of K in a block
   int raster = 1;
   int slices = 1;          // of K, at most
   int pingpong_roles = 1;  // roles that alternate in a ping-pong

@@ -27,6 +27,12 @@ void ConstantIndices::Note(const ir::Op& op) {
   if (op.kind == OpKind::kRem) Set(op.result, *a % *b);
 }
 
+void ConstantIndices::SetPartOfK(const ir::Op& work) {
+  const int64_t length = numbers_.contraction().Depth();
+  Set(work.result + ir::kWorkTileArguments + 1, length);
+  Set(work.result + ir::kWorkTileArguments + 2, base::CeilDiv(length, At(work.operands[ir::kWorkTileOperands])));
+}
+
 int64_t ConstantIndices::At(ir::ValueId value) const {
   const auto index = Find(value);
   LS_CHECK(index.has_value(), "value ", value, " varies between iterations");

@@ -103,7 +103,12 @@ class RoleTracer {
 
   Status WalkTiles(const Op& op) {
     const auto& attrs = op.As<WorkAttrs>();
-    for (int tile = attrs.pingpong_index; tile < trips_.tiles; tile += attrs.pingpong_roles) LS_TRY(Walk(op.body));
+    for (int tile = attrs.pingpong_index; tile < trips_.tiles; tile += attrs.pingpong_roles) {
+      // Parts of K differ in length: every third has one block, so that long ones follow long ones and short ones.
+      if (attrs.source == WorkSource::kPartsOfK)
+        values_[op.result + kWorkTileArguments + 2] = tile % 3 == 2 ? 1 : trips_.blocks;
+      LS_TRY(Walk(op.body));
+    }
     return Ok();
   }
 
