@@ -44,8 +44,7 @@ Status RoleVerifier::CheckWork(const Op& op) {
     return Broken(7, "it has an operand about K if and only if tiles are cut into slices or have parts of K");
   if (cuts && dynamic) return Broken(8, "tiles can be cut into slices only in a static order of work");
   if (work_.pingpong_roles > 1) {
-    if (dynamic || cuts || parts)
-      return Broken(14, "ping-pong roles need tiles of equally many blocks in a static order");
+    if (dynamic || cuts) return Broken(14, "ping-pong roles need whole tiles in a static order");
     pingpong_roles_.resize(std::max(pingpong_roles_.size(), static_cast<size_t>(work_.pingpong_roles)));
     pingpong_roles_[static_cast<size_t>(work_.pingpong_index)].push_back(role_);
   }

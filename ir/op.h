@@ -77,7 +77,7 @@ inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, bat
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
 inline constexpr int kWorkGroupArguments = 2;   // of groups, after those: first row, blocks of scale factors before it
-inline constexpr int kWorkPartArguments = 3;    // of parts of K, after those: begin, length, blocks
+inline constexpr int kWorkPartArguments = 4;    // of parts of K, after those: begin, length, blocks, blocks passed over
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;

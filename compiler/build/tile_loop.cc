@@ -71,8 +71,8 @@ void TileLoop::ForEachCorner(Builder& b, const std::function<void(const Corner&)
   ForEachTile(b, kEveryTile, [&](const Tile& tile) { write(CornerOf(b, tile)); });
 }
 
-void TileLoop::PassTile(Builder& b, int channel, int slots_of_block) const {
-  ValueId slots = blocks(b);
+void TileLoop::PassTile(Builder& b, const Tile& tile, int channel, int slots_of_block) const {
+  ValueId slots = TilesDiffer() ? Builder::Argument(tile.first, ir::kWorkTileArguments + 3) : blocks(b);
   if (slots_of_block > 1) slots = b.Mul({slots, b.Constant(slots_of_block)});
   b.Pass({slots}, {.channel = channel});
 }

@@ -54,8 +54,12 @@ struct TileLoop {
   // The share of the work that an iteration of that loop is, and where its tile lies too.
   Corner SliceOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;
-  // The next tile is that of the other role of the ping-pong: its slots of a channel are not this role's.
-  void PassTile(ir::Builder& b, int channel, int slots_of_block) const;
+  // Whether tiles have different numbers of blocks of K: what other roles of a ping-pong have is passed over before the
+  // role's next tile, when it is known. Otherwise it is one tile at a time.
+  bool TilesDiffer() const { return source == ir::WorkSource::kPartsOfK; }
+  // Tiles of other roles of the ping-pong before this one, or the one that is next: their slots of a channel are not
+  // this role's.
+  void PassTile(ir::Builder& b, const Tile& tile, int channel, int slots_of_block) const;
 };
 
 }  // namespace laneshift::compiler

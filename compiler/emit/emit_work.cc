@@ -49,6 +49,7 @@ void RoleEmitter::Work(const Op& op) {
       values_[op.result + ir::kWorkTileArguments] = unit.first_row;
       values_[op.result + ir::kWorkTileArguments + 1] = b_.CreateSub(unit.end_row, unit.first_row);
       values_[op.result + ir::kWorkTileArguments + 2] = unit.k_blocks;
+      values_[op.result + ir::kWorkTileArguments + 3] = unit.k_passed;
     } else if (unit.group != nullptr) {
       values_[op.result + ir::kWorkTileArguments] = unit.first_row;
       values_[first_block] = unit.first_block;

@@ -216,12 +216,31 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
   });
 }
 
+// An empty part has a block of zeros: a sum begins with a product.
+Value* WorkLoop::BlocksOfPart(const GroupCursor& at) const {
+  Value* length = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
+  Value* blocks = b_.CreateUDiv(b_.CreateAdd(length, b_.CreateSub(block_, e_.C32(1))), block_);
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, blocks, e_.C32(1));
+}
+
+// Goes on by so many tiles of this CTA, which other roles have. Their slots of a ring are as many as their blocks.
+void WorkLoop::PassTiles(const GroupCursor& at, int tiles) const {
+  e_.Store(*at.passed, e_.C32(0));
+  for (int i = 0; i < tiles; ++i) {
+    FindGroup(at);
+    e_.Store(*at.passed, b_.CreateAdd(e_.Load(*at.passed), BlocksOfPart(at)));
+    e_.Store(at.tile, b_.CreateAdd(e_.Load(at.tile), clusters_));
+  }
+}
+
 // Every Nth tile as in WholeTiles, but how many there are shows only at the end of the last group. `group` counts the
 // groups whose end is known.
 WorkLoop::Source WorkLoop::TilesOfGroups() {
   const auto advance_of = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
   const auto zero = [&] { return e_.NewVariable(e_.I32(), e_.C32(0)); };
-  GroupCursor at{.tile = e_.NewVariable(e_.I32(), b_.CreateAdd(own_, advance_of(attrs_.pingpong_index))),
+  const bool parts = block_ != nullptr;
+  const int index = attrs_.pingpong_index;
+  GroupCursor at{.tile = e_.NewVariable(e_.I32(), parts ? own_ : b_.CreateAdd(own_, advance_of(index))),
                  .group = zero(),
                  .first_row = zero(),
                  .end_row = zero(),
@@ -231,8 +250,10 @@ WorkLoop::Source WorkLoop::TilesOfGroups() {
     at.first_block = zero();
     at.end_block = zero();
   }
-  Value* step = advance_of(attrs_.pingpong_roles);
+  if (parts) at.passed = zero();
+  Value* step = parts ? clusters_ : advance_of(attrs_.pingpong_roles);
   if (attrs_.source != ir::WorkSource::kMaskedGroups) LoadOffset(e_.C32(0), at.end_row);
+  if (parts) PassTiles(at, index);
   FindGroup(at);
   const auto more = [this, at] { return b_.CreateICmpULT(e_.Load(at.tile), e_.Load(at.end_tile)); };
   return {.any = more(),
@@ -247,14 +268,14 @@ WorkLoop::Source WorkLoop::TilesOfGroups() {
                 Value* rows = b_.CreateSub(unit.end_row, unit.first_row);
                 unit.tile_rows = TileRowsOf(rows);
                 if (block_ == nullptr) return unit;
-                // An empty part has a block of zeros: a sum begins with a product.
-                Value* blocks = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(block_, e_.C32(1))), block_);
-                unit.k_blocks = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, blocks, e_.C32(1));
+                unit.k_blocks = BlocksOfPart(at);
+                unit.k_passed = e_.Load(*at.passed);
                 return unit;
               },
           .advance =
               [this, at, step](const Unit& unit) {
                 e_.Store(at.tile, b_.CreateAdd(unit.tile, step));
+                if (block_ != nullptr) PassTiles(at, attrs_.pingpong_roles - 1);
                 FindGroup(at);
               },
           .more = more};

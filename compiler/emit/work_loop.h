@@ -32,10 +32,10 @@ class WorkLoop {
     Value *slice = nullptr, *slices = nullptr;
     // Where rows belong to groups: the group and its number of tile rows of clusters, its rows, its first tile, and its
     // first block of scale factors. Where batches have parts of K, groups are these, and rows those of K; and the
-    // blocks of the part.
+    // blocks of the part, and of those of other roles of a ping-pong since the role's unit before.
     Value *group = nullptr, *tile_rows = nullptr;
     Value *first_row = nullptr, *end_row = nullptr, *first_tile = nullptr, *first_block = nullptr;
-    Value* k_blocks = nullptr;
+    Value *k_blocks = nullptr, *k_passed = nullptr;
   };
   // The position of a tile of this CTA, counted in tiles.
   struct Place {
@@ -75,11 +75,14 @@ class WorkLoop {
   struct GroupCursor {
     Variable tile, group, first_row, end_row, first_tile, end_tile;
     std::optional<Variable> first_block{}, end_block{};
+    std::optional<Variable> passed{};  // blocks of tiles of other roles of a ping-pong
   };
   Value* LoadOfGroup(ir::Binding base, Value* index) const;
   void LoadOffset(Value* index, const Variable& offset) const;
   void FindRows(Value* group, const GroupCursor& at) const;
   Value* TileRowsOf(Value* rows) const;
+  Value* BlocksOfPart(const GroupCursor& at) const;
+  void PassTiles(const GroupCursor& at, int tiles) const;
   void FindGroup(const GroupCursor& at) const;
   Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
 

@@ -27,10 +27,6 @@ Status CheckPartsOfK(const Schedule& s) {
     return NotOfGroups(
         "parts of K are found in the order of tiles, which launch control does not keep; use scheduler=static");
   if (s.split_k > 1) return NotOfGroups("only the device knows how long parts of K are; use split_k=1");
-  if (s.consumers == Consumers::kPingpong)
-    return NotOfGroups(
-        "with consumers=pingpong all tiles must have the same number of blocks of K, but parts of K differ; use "
-        "consumers=cooperative");
   if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several parts of K; use b_keep=0");
   return Ok();
 }

@@ -30,7 +30,9 @@ void ConstantIndices::Note(const ir::Op& op) {
 void ConstantIndices::SetPartOfK(const ir::Op& work) {
   const int64_t length = numbers_.contraction().Depth();
   Set(work.result + ir::kWorkTileArguments + 1, length);
-  Set(work.result + ir::kWorkTileArguments + 2, base::CeilDiv(length, At(work.operands[ir::kWorkTileOperands])));
+  const int64_t blocks = base::CeilDiv(length, At(work.operands[ir::kWorkTileOperands]));
+  Set(work.result + ir::kWorkTileArguments + 2, blocks);
+  Set(work.result + ir::kWorkTileArguments + 3, (work.As<ir::WorkAttrs>().pingpong_roles - 1) * blocks);
 }
 
 int64_t ConstantIndices::At(ir::ValueId value) const {
