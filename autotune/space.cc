@@ -310,7 +310,7 @@ class ShapeList {
 
   // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.
   void AddResident(Schedule shape) {
-    if (contraction_.grouped) return;
+    if (contraction_.HasDeviceSizes()) return;
     if (shape.tile_m < kLeastResidentRows || TilesOf(shape) <= target_.default_sm_count) return;
     const Contraction contraction = contraction_.Under(problem_, shape);
     const compiler::ResidentOperand b = compiler::ResidentOf(contraction, shape);
@@ -332,7 +332,8 @@ class ShapeList {
   // Tiles are scheduled statically; if there are tiles for several rounds, also by work stealing.
   void AddTileOrders(Schedule shape) {
     Add(shape);
-    if (contraction_.grouped || !target_.Has(Feature::kLaunchControl) || TilesOf(shape) <= target_.default_sm_count)
+    if (contraction_.HasDeviceSizes() || !target_.Has(Feature::kLaunchControl) ||
+        TilesOf(shape) <= target_.default_sm_count)
       return;
     shape.scheduler = Scheduler::kClc;
     Add(shape);
@@ -340,7 +341,7 @@ class ShapeList {
 
   // Split-K if tiles leave half of the SMs of a round idle.
   void AddSlices(Schedule shape) {
-    if (contraction_.grouped) return;
+    if (contraction_.HasDeviceSizes()) return;
     const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
     if (rest == 0 || work.Tiles() > 4 * target_.default_sm_count) return;

@@ -48,6 +48,7 @@ class StepWriter {
     for (const Op& op : role_.body) {
       if (const auto* work = std::get_if<ir::WorkAttrs>(&op.attrs)) {
         if (work->slices > 1) NoteSlice(op);
+        if (work->source == ir::WorkSource::kPartsOfK) indices_.SetPartOfK(op);
         steps_.pingpong_index = work->pingpong_index;
         steps_.pingpong_roles = work->pingpong_roles;
         WriteAll(op.body, kListedIterations, steps_.tile);

@@ -35,11 +35,13 @@ Status RoleVerifier::CheckWork(const Op& op) {
   if (work_.pingpong_roles < 1 || !InRange(work_.pingpong_index, 0, work_.pingpong_roles))
     return Broken(8, Cat("pingpong_index=", work_.pingpong_index, " of ", work_.pingpong_roles));
   const bool cuts = work_.slices > 1, dynamic = work_.source == WorkSource::kLaunchControl;
-  if (cuts && HasGroups(work_.source)) return Broken(8, "tiles of groups are not cut into slices");
+  const bool parts = work_.source == WorkSource::kPartsOfK;
+  if (cuts && (parts || HasGroups(work_.source))) return Broken(8, "tiles of groups are not cut into slices");
   if (work_.source == WorkSource::kGroups) LS_TRY(Needs({Binding::kGroupOffsets, Binding::kM}));
   if (work_.source == WorkSource::kMaskedGroups) LS_TRY(Needs({Binding::kGroupSizes, Binding::kGroupRows}));
-  if (op.operands.size() != kWorkTileOperands + (cuts ? 1 : 0))
-    return Broken(7, "it has the operand blocks of K if and only if tiles are cut into slices");
+  if (parts) LS_TRY(Needs({Binding::kGroupOffsets, Binding::kK}));
+  if (op.operands.size() != kWorkTileOperands + (cuts || parts ? 1 : 0))
+    return Broken(7, "it has an operand about K if and only if tiles are cut into slices or have parts of K");
   if (cuts && dynamic) return Broken(8, "tiles can be cut into slices only in a static order of work");
   if (work_.pingpong_roles > 1) {
     if (dynamic || cuts) return Broken(14, "ping-pong roles need whole tiles in a static order");

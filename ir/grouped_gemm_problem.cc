@@ -22,24 +22,26 @@ constexpr auto kOptional = KeyPresence::kOptional;
 
 // clang-format off
 constexpr Key kKeys[] = {
-    {"groups",   &GroupedGemmProblem::groups,   kRequired, "groups of rows, each with a separate B; their sizes are in device memory"},
-    {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most; with layout=masked of each group"},
+    {"groups",   &GroupedGemmProblem::groups,   kRequired, "groups, whose sizes are in device memory: of rows, each with a separate B, or with layout=k of K, each with a separate D"},
+    {"m",        &GroupedGemmProblem::m,        kRequired, "rows of A, C and D, of all groups together at most; with layout=masked of each group, with layout=k of each D"},
     {"n",        &GroupedGemmProblem::n,        kRequired, "columns of B, C and D"},
-    {"k",        &GroupedGemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B"},
+    {"k",        &GroupedGemmProblem::k,        kRequired, "the reduction extent: columns of A, rows of B; with layout=k of all groups together at most"},
     {"a",        &GroupedGemmProblem::a,        kPrinted,  "type of A; A and B are both f16, both bf16, both tf32, each of e4m3, e5m2, e3m2, e2m3 and e2m1, or each s8 or u8"},
     {"b",        &GroupedGemmProblem::b,        kPrinted,  "type of B", "that of a"},
     {"c",        &GroupedGemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
     {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is a float of 8 bits or fewer, f32 if tf32, s32 if s8 or u8", "that of a"},
-    {"layout",   &GroupedGemmProblem::layout,   kOptional, "where rows of groups lie: one group after the other, or each in m separate rows"},
-    {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory", "", 'n'},
-    {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one row of A to the next", "packed"},
+    {"layout",   &GroupedGemmProblem::layout,   kOptional, "what groups divide: rows, one group after the other (contiguous) or each in m separate ones (masked), or K (k: A is k x m)"},
+    {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory; with layout=k that is n", "k, with layout=k n", 'n'},
+    {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one stored row of A to the next", "packed"},
     {"ldb",      &GroupedGemmProblem::ldb,      kOptional, "elements from one stored row of B to the next", "packed"},
     {"ldc",      &GroupedGemmProblem::ldc,      kOptional, "elements from one row of C to the next", "packed"},
     {"ldd",      &GroupedGemmProblem::ldd,      kOptional, "elements from one row of D to the next", "packed"},
-    {"stride_b", &GroupedGemmProblem::stride_b, kOptional, "elements from one group's B to the next", "packed"},
+    {"stride_b", &GroupedGemmProblem::stride_b, kOptional, "elements from one group's B to the next; not with layout=k", "packed"},
+    {"stride_c", &GroupedGemmProblem::stride_c, kOptional, "elements from one group's C to the next; only with layout=k", "packed"},
+    {"stride_d", &GroupedGemmProblem::stride_d, kOptional, "elements from one group's D to the next; only with layout=k", "packed"},
     {"alpha",    &GroupedGemmProblem::alpha,    kOptional, "factor of the matrix product"},
     {"beta",     &GroupedGemmProblem::beta,     kOptional, "factor of C; with 0 C is not read"},
-    {"bias",     &GroupedGemmProblem::bias,     kOptional, "values to add: one for each row of D (m), or one for each column in each group (n)"},
+    {"bias",     &GroupedGemmProblem::bias,     kOptional, "values to add: one for each row of D (m), or one for each column in each group (n); with layout=k the same for all groups"},
     {"epilogue", &GroupedGemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GroupedGemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
     {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
@@ -51,7 +53,7 @@ constexpr Key kKeys[] = {
 };
 // clang-format on
 
-// The GEMM that one group with all rows is: the rules that do not concern groups are its rules.
+// The GEMM that one group with all rows, or all of K, is: the rules that do not concern groups are its rules.
 GemmProblem OneGroup(const GroupedGemmProblem& p) {
   return {.m = p.Rows(),
           .n = p.n,
@@ -60,6 +62,7 @@ GemmProblem OneGroup(const GroupedGemmProblem& p) {
           .b = p.b,
           .c = p.c,
           .d = p.d,
+          .a_major = p.DividesK() ? Major::kMn : Major::kK,
           .b_major = p.b_major,
           .lda = p.lda,
           .ldb = p.ldb,
@@ -82,14 +85,37 @@ GemmProblem OneGroup(const GroupedGemmProblem& p) {
 int64_t RowsOfB(const GroupedGemmProblem& p) { return p.b_major == Major::kK ? p.n : p.k; }
 int64_t InnerOfB(const GroupedGemmProblem& p) { return p.b_major == Major::kK ? p.k : p.n; }
 
+// Parts of K are blocks that begin at any row of A and B. Bulk copies begin at any row, but not at any element of one,
+// and only operands of 16 bits are multiplied as they lie in rows on every target.
+Status CheckPartsOfK(const GroupedGemmProblem& p) {
+  if (!p.DividesK()) {
+    if (p.stride_c == 0 && p.stride_d == 0) return Ok();
+    return InvalidProblem("stride_c and stride_d are for layout=k, where each group has a separate C and D");
+  }
+  for (const DataType type : {p.a, p.b}) {
+    if (type != DataType::kF16 && type != DataType::kBf16)
+      return InvalidProblem(Cat("layout=k multiplies f16 or bf16, not ", DataTypeName(type)));
+  }
+  if (p.b_major != Major::kMn)
+    return InvalidProblem("layout=k needs b_major=n: groups are rows of B, with n contiguous");
+  if (p.stride_b != 0)
+    return InvalidProblem("stride_b is for groups of rows; with layout=k all groups are rows of one B");
+  return Ok();
+}
+
 Status CheckGroups(const GroupedGemmProblem& p) {
   LS_TRY(CheckExtent("groups", p.groups));
   LS_TRY(CheckExtent("m", p.m));
-  LS_TRY(CheckPitch("stride_b", p.stride_b));
+  for (const auto& [name, stride] :
+       {std::pair{"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}})
+    LS_TRY(CheckPitch(name, stride));
+  LS_TRY(CheckPartsOfK(p));
   // Rows and columns of all groups are counted in s32, and so are tiles, of which each group may have an incomplete
   // row.
   const auto tiles = [&](int64_t rows, int64_t columns) {
-    return BoundedProduct((p.Rows() + rows - 1) / rows + p.groups, (p.n + columns - 1) / columns);
+    const int64_t tile_rows = (p.Rows() + rows - 1) / rows;
+    return BoundedProduct(p.DividesK() ? BoundedProduct(tile_rows, p.groups) : tile_rows + p.groups,
+                          (p.n + columns - 1) / columns);
   };
   const bool many = p.Rows() >= kMaxExtent || BoundedProduct(p.groups, p.n) >= kMaxExtent;
   if (many || std::max(tiles(64, 8), tiles(8, 64)) >= kMaxExtent)
@@ -112,11 +138,24 @@ Status CheckSteps(const GroupedGemmProblem& p) {
                             ": reductions over groups are added in any order; use numerics=default, or reduce D"));
 }
 
-Status CheckStride(const GroupedGemmProblem& p) {
-  LS_TRY(CheckFootprint("stride_b", p.groups, p.stride_b));
-  const int64_t whole = (RowsOfB(p) - 1) * p.ldb + InnerOfB(p);
-  if (p.groups == 1 || p.stride_b >= whole) return Ok();
-  return InvalidProblem(Cat("stride_b=", p.stride_b, " makes the matrices of groups overlap; use at least ", whole,
+// The matrices of which each group has one: the key of their stride, their rows, and what these are of.
+struct GroupMatrix {
+  std::string_view key;
+  int64_t GroupedGemmProblem::*stride;
+  int64_t rows, inner, pitch;
+};
+std::vector<GroupMatrix> MatricesOfGroups(const GroupedGemmProblem& p) {
+  if (!p.DividesK()) return {{"stride_b", &GroupedGemmProblem::stride_b, RowsOfB(p), InnerOfB(p), p.ldb}};
+  return {{"stride_c", &GroupedGemmProblem::stride_c, p.m, p.n, p.ldc},
+          {"stride_d", &GroupedGemmProblem::stride_d, p.m, OutputColumns(p), p.ldd}};
+}
+
+Status CheckStride(const GroupedGemmProblem& p, const GroupMatrix& matrix) {
+  const int64_t stride = p.*matrix.stride;
+  LS_TRY(CheckFootprint(matrix.key, p.groups, stride));
+  const int64_t whole = (matrix.rows - 1) * matrix.pitch + matrix.inner;
+  if (p.groups == 1 || stride >= whole || (matrix.key == "stride_c" && p.beta == 0)) return Ok();
+  return InvalidProblem(Cat(matrix.key, "=", stride, " makes the matrices of groups overlap; use at least ", whole,
                             ", or leave it out for packed matrices"));
 }
 
@@ -133,6 +172,7 @@ Result<Problem> ParseGroupedGemm(const std::vector<std::string_view>& words) {
   if (!parsed.Given("b")) problem.b = problem.a;
   if (!parsed.Given("d")) problem.d = ResultType(problem.a);
   if (!parsed.Given("c")) problem.c = AddendType(problem.d);
+  if (!parsed.Given("b_major") && problem.DividesK()) problem.b_major = Major::kMn;
   if (!parsed.Given("align_a")) problem.align_a = UsualAlignment(problem, problem.a);
   if (!parsed.Given("align_b")) problem.align_b = UsualAlignment(problem, problem.b);
   return Problem(problem);
@@ -149,9 +189,11 @@ Result<Problem> Complete(GroupedGemmProblem p) {
   p.ldc = one.ldc;
   p.ldd = one.ldd;
   p.epilogue = one.epilogue;
-  if (p.stride_b == 0) p.stride_b = one.stride_b;
   LS_TRY(CheckSteps(p));
-  LS_TRY(CheckStride(p));
+  for (const GroupMatrix& matrix : MatricesOfGroups(p)) {
+    if (p.*matrix.stride == 0) p.*matrix.stride = BoundedProduct(matrix.rows, matrix.pitch);
+    LS_TRY(CheckStride(p, matrix));
+  }
   return Problem(std::move(p));
 }
 
@@ -160,25 +202,28 @@ std::string Print(const GroupedGemmProblem& p) {
   packed.align_a = UsualAlignment(p, p.a);
   packed.align_b = UsualAlignment(p, p.b);
   const auto packed_or_none = [](int64_t pitch, int64_t inner) { return pitch == 0 ? 0 : inner; };
-  packed.lda = packed_or_none(p.lda, p.k);
+  if (p.DividesK()) packed.b_major = Major::kMn;
+  packed.lda = packed_or_none(p.lda, p.DividesK() ? p.m : p.k);
   packed.ldb = packed_or_none(p.ldb, InnerOfB(p));
   packed.ldc = packed_or_none(p.ldc, p.n);
   packed.ldd = packed_or_none(p.ldd, OutputColumns(p));
-  packed.stride_b = packed_or_none(p.stride_b, BoundedProduct(RowsOfB(p), p.ldb));
+  for (const GroupMatrix& matrix : MatricesOfGroups(p))
+    packed.*matrix.stride = packed_or_none(p.*matrix.stride, BoundedProduct(matrix.rows, matrix.pitch));
   return Cat("grouped_gemm", PrintKeys<GroupedGemmProblem>(p, packed, kKeys));
 }
 
-// With all rows in groups.
+// With all rows, or all of K, in groups.
 double Flops(const GroupedGemmProblem& p) { return Flops(OneGroup(p)); }
 
 double Bytes(const GroupedGemmProblem& p) {
   const auto bytes = [](int64_t count, DataType type) { return static_cast<double>(count) * BitsOf(type) / 8; };
   const auto groups = static_cast<double>(p.groups);
   const int64_t rows = p.Rows();
-  double sum = bytes(rows * p.k, p.a) + groups * bytes(p.k * p.n, p.b) + bytes(rows * OutputColumns(p), p.d);
-  if (p.beta != 0) sum += bytes(rows * p.n, p.c);
+  const double of_b = p.DividesK() ? 1 : groups, of_d = p.DividesK() ? groups : 1;
+  double sum = bytes(rows * p.k, p.a) + of_b * bytes(p.k * p.n, p.b) + of_d * bytes(rows * OutputColumns(p), p.d);
+  if (p.beta != 0) sum += of_d * bytes(rows * p.n, p.c);
   if (p.bias == BiasAxis::kM) sum += bytes(rows, AddendType(p.d));
-  if (p.bias == BiasAxis::kN) sum += groups * bytes(p.n, AddendType(p.d));
+  if (p.bias == BiasAxis::kN) sum += of_b * bytes(p.n, AddendType(p.d));
   const int64_t integers = p.layout == GroupLayout::kMasked ? p.groups : p.groups + 1;
   return sum + bytes(integers, DataType::kS32) + ScaleBytes(p);
 }

@@ -23,11 +23,11 @@ void ForEachField(GemmProblem& problem, F&& visit) {
 
 template <typename F>
 void ForEachField(GroupedGemmProblem& problem, F&& visit) {
-  auto& [groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, alpha, beta, bias, sum, scale,
-         numerics, align_a, align_b, align_c, align_d, epilogue] = problem;
+  auto& [groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, stride_c, stride_d, alpha, beta,
+         bias, sum, scale, numerics, align_a, align_b, align_c, align_d, epilogue] = problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
-  all(groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, alpha, beta, bias, sum, scale,
-      numerics, align_a, align_b, align_c, align_d, epilogue);
+  all(groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, stride_c, stride_d, alpha, beta, bias,
+      sum, scale, numerics, align_a, align_b, align_c, align_d, epilogue);
 }
 
 template <typename F>

@@ -36,7 +36,9 @@ enum class WorkSource : uint8_t {
                    // steals the work of others; a work.next at the end of each iteration names the next tile
   kGroups,         // as kStatic, the tiles of one group of rows after those of another; memory says where groups begin
   kMaskedGroups,   // the same of groups that begin at multiples of a number of rows; memory says how many rows count
+  kPartsOfK,       // as kStatic, but each batch has a part of K; memory says where parts begin
 };
+// Whether rows of D belong to groups.
 constexpr bool HasGroups(WorkSource source) {
   return source == WorkSource::kGroups || source == WorkSource::kMaskedGroups;
 }
@@ -71,10 +73,11 @@ struct WorkAttrs {
       pingpong_roles = 1;  // this role has every `pingpong_roles`-th tile from tile `pingpong_index` on (ping-pong)
   bool operator==(const WorkAttrs&) const = default;
 };
-inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then the blocks of K
+inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then see ops.def
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
 inline constexpr int kWorkGroupArguments = 2;   // of groups, after those: first row, blocks of scale factors before it
+inline constexpr int kWorkPartArguments = 4;    // of parts of K, after those: begin, length, blocks, blocks passed over
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;
@@ -519,6 +522,7 @@ struct Op {
     const auto* work = std::get_if<WorkAttrs>(&attrs);
     if (work == nullptr) return least;
     if (HasGroups(work->source)) return least + kWorkGroupArguments;
+    if (work->source == WorkSource::kPartsOfK) return least + kWorkPartArguments;
     return least + (operands.size() > kWorkTileOperands ? kWorkSliceArguments : 0);
   }
   template <typename A>

@@ -82,6 +82,24 @@ TEST(Problem, GroupsShareAAndDAndHaveTheirOwnB) {
   EXPECT_EQ(ir::Stored(rooms, ir::OperandRole::kGroupSizes).Shape(), (std::vector<int64_t>{3}));
   EXPECT_FALSE(ir::Uses(rooms, ir::OperandRole::kGroupOffsets));
   EXPECT_EQ(ProblemFlops(rooms), 2.0 * 30 * 6 * 4);
+  const std::string parts =
+      "grouped_gemm groups=3 m=10 n=6 k=40 a=f16 b=f16 d=f32 layout=k bias=n epilogue=swiglu+scale_n";
+  const Problem weights = *ParseProblem(parts);
+  EXPECT_EQ(PrintProblem(weights), parts);
+  EXPECT_EQ(std::get<GroupedGemmProblem>(weights).lda, 10);
+  EXPECT_EQ(std::get<GroupedGemmProblem>(weights).stride_d, 30);
+  EXPECT_EQ(ir::Stored(weights, ir::OperandRole::kA).Shape(), (std::vector<int64_t>{40, 10}));
+  EXPECT_EQ(ir::Stored(weights, ir::OperandRole::kB).Shape(), (std::vector<int64_t>{40, 6}));
+  EXPECT_EQ(ir::Stored(weights, ir::OperandRole::kD).Shape(), (std::vector<int64_t>{3, 10, 3}));
+  EXPECT_EQ(ir::Stored(weights, ir::OperandRole::kBias).Shape(), (std::vector<int64_t>{6}));
+  EXPECT_EQ(ir::Stored(weights, ir::OperandRole::kGroupOffsets).Shape(), (std::vector<int64_t>{4}));
+  EXPECT_EQ(ir::EpilogueTensors(weights)[0].tensor.Shape(), (std::vector<int64_t>{3})) << "one for all groups";
+  EXPECT_EQ(ProblemFlops(weights), 2.0 * 10 * 6 * 40) << "every row of A and B is in one group";
+  EXPECT_EQ(ProblemBytes(weights), 40 * 16 * 2 + 3 * 10 * 3 * 4 + 6 * 4 + 4 * 4 + 3 * 4);
+  const std::string apart =
+      "grouped_gemm groups=3 m=10 n=6 k=40 a=bf16 b=bf16 d=bf16 layout=k lda=16 ldb=7 ldd=9 stride_c=70 stride_d=100 "
+      "beta=1";
+  EXPECT_EQ(PrintProblem(*ParseProblem(apart)), apart);
   const std::string padded =
       "grouped_gemm groups=3 m=10 n=6 k=4 a=bf16 b=bf16 d=bf16 b_major=n lda=8 ldb=7 ldd=9 stride_b=40 alpha=2 beta=1";
   EXPECT_EQ(PrintProblem(*ParseProblem(padded)), padded);
@@ -182,7 +200,14 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=65 n=9 k=1 batch=2147483647", "output tiles; split"},
         ProblemLine{"grouped_gemm m=4 n=4 k=4", "key 'groups' is missing; a grouped_gemm needs groups="},
         ProblemLine{"grouped_gemm groups=0 m=4 n=4 k=4", "groups=0 is out of range"},
-        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=ragged", "use contiguous or masked"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=ragged", "use contiguous, masked or k"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=k a=e4m3", "layout=k multiplies f16 or bf16, not e4m3"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=k b_major=k", "layout=k needs b_major=n"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=k stride_b=16", "stride_b is for groups of rows"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 layout=k stride_d=15",
+                    "stride_d=15 makes the matrices of groups"},
+        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 stride_d=16", "stride_c and stride_d are for layout=k"},
+        ProblemLine{"grouped_gemm groups=65536 m=65536 n=65536 k=4 layout=k", "rows, columns or output tiles; split"},
         ProblemLine{"grouped_gemm groups=65536 m=65536 n=4 k=4 layout=masked", "rows, columns or output tiles; split"},
         ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 batch=2", "unknown key 'batch'"},
         ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 lda=3", "lda=3 is below the row of 4"},

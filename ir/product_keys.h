@@ -21,6 +21,9 @@ namespace laneshift::ir {
 
 enum class KeyPresence : uint8_t { kRequired, kPrinted, kOptional };
 
+// By GroupLayout.
+inline constexpr std::string_view kGroupLayoutNames[] = {"contiguous", "masked", "k"};
+
 // One row per key of the one-line form of a `P`, in printed order.
 template <typename P>
 struct ProductKey {
@@ -98,10 +101,11 @@ struct FieldParser {
     return Ok();
   }
   Status operator()(GroupLayout P::*field) const {
-    if (text != "contiguous" && text != "masked")
-      return InvalidProblem(base::Cat(key.name, "=", text, " is not a layout of groups; use contiguous or masked"));
-    problem.*field = text == "masked" ? GroupLayout::kMasked : GroupLayout::kContiguous;
-    return Ok();
+    for (size_t i = 0; i < std::size(kGroupLayoutNames); ++i) {
+      problem.*field = static_cast<GroupLayout>(i);
+      if (text == kGroupLayoutNames[i]) return Ok();
+    }
+    return InvalidProblem(base::Cat(key.name, "=", text, " is not a layout of groups; use contiguous, masked or k"));
   }
 };
 
@@ -127,7 +131,7 @@ struct FieldPrinter {
   std::string operator()(OutputScaling P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Sparsity P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(GroupLayout P::*field) const {
-    return problem.*field == GroupLayout::kMasked ? "masked" : "contiguous";
+    return std::string(kGroupLayoutNames[static_cast<size_t>(problem.*field)]);
   }
   std::string operator()(Epilogue P::*field) const { return PrintEpilogue(problem.*field, kGemmLetters); }
 };
@@ -147,7 +151,7 @@ struct ValuesPrinter {
   std::string operator()(ScaleLayout P::*) const { return ScaleLayoutNames(); }
   std::string operator()(OutputScaling P::*) const { return OutputScalingNames(); }
   std::string operator()(Sparsity P::*) const { return SparsityNames(); }
-  std::string operator()(GroupLayout P::*) const { return "contiguous or masked"; }
+  std::string operator()(GroupLayout P::*) const { return "contiguous, masked or k"; }
   std::string operator()(Epilogue P::*) const { return "steps"; }
 };
 

@@ -54,8 +54,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
 template <>
-inline constexpr std::array<std::string_view, 4> kEnumNames<WorkSource>{"static", "launch_control", "groups",
-                                                                        "masked_groups"};
+inline constexpr std::array<std::string_view, 5> kEnumNames<WorkSource>{"static", "launch_control", "groups",
+                                                                        "masked_groups", "parts_of_k"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Unit>{"thread", "warp"};
 template <>

@@ -174,8 +174,29 @@ int64_t MostScaleBlocks(const GroupedGemmProblem& p) {
   return (p.m + ScaleBlock::kRows - 1) / ScaleBlock::kRows + p.groups - 1;
 }
 
+// Of groups that divide K; where groups make no difference, see below.
+std::optional<StoredTensor> StoredOfParts(const GroupedGemmProblem& p, OperandRole role) {
+  switch (role) {
+    case OperandRole::kA:
+      return StoredTensor::Matrices(p.a, 1, p.k, p.m, p.lda, 0);
+    case OperandRole::kB:
+      return StoredTensor::Matrices(p.b, 1, p.k, p.n, p.ldb, 0);
+    case OperandRole::kC:
+      return StoredTensor::Matrices(p.c, p.groups, p.m, p.n, p.ldc, p.stride_c);
+    case OperandRole::kD:
+      return StoredTensor::Matrices(p.d, p.groups, p.m, OutputColumns(p), p.ldd, p.stride_d);
+    case OperandRole::kBias:
+      return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
+    default:
+      return std::nullopt;
+  }
+}
+
 // Rows of all groups are one matrix of A, C and D.
 StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
+  if (p.DividesK()) {
+    if (const auto stored = StoredOfParts(p, role)) return *stored;
+  }
   const bool b_k = p.b_major == Major::kK;
   const auto rows = [&](DataType type, int64_t inner, int64_t pitch) {
     return StoredTensor::Matrices(type, 1, p.Rows(), inner, pitch, 0);
@@ -238,7 +259,7 @@ struct StepExtents {
   int64_t rows, columns, groups;
 };
 StepExtents ExtentsOf(const GemmProblem& p) { return {p.m, p.n, 1}; }
-StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.Rows(), p.n, p.groups}; }
+StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.Rows(), p.n, p.DividesK() ? 1 : p.groups}; }
 StepExtents ExtentsOf(const ConvProblem& p) {
   return {Stored(p, OperandRole::kD).Rows(), OutputColumns(p) * (IsGated(p.epilogue) ? 2 : 1), 1};
 }

@@ -34,6 +34,8 @@ constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
 constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
+constexpr std::string_view kParts = "gemm_parts_sm_100a_scheduled";
+constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
@@ -56,7 +58,8 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
        {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,    kPixels,          kGather,
         kOffset,    kShift,       kShiftLowered, kFused,         kMasked,    kPingpong,        kPingpongLowered,
         kPack,      kReductions,  kLines,        kWords,         kResident,  kResidentColumns, kResidentLowered,
-        kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized, kDepthwise}) {
+        kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized, kParts,           kPartsLowered,
+        kDepthwise}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -140,8 +143,8 @@ constexpr Broken kBroken[] = {
     {8, kScheduled, "raster=8", "raster=0", "raster is not positive"},
     {8, kShared, "raster=8", "raster=0", "raster is not positive"},
     {8, kShared, "slices=4", "slices=0", "slices is not positive"},
-    {7, kShared, " slices=4", "", "it has the operand blocks of K if and only if tiles are cut into slices"},
-    {7, kScheduled, "raster=8", "raster=8 slices=2", "it has the operand blocks of K if and only if tiles are cut into slices"},
+    {7, kShared, " slices=4", "", "it has an operand about K if and only if tiles are cut into slices"},
+    {7, kScheduled, "raster=8", "raster=8 slices=2", "it has an operand about K if and only if tiles are cut into slices"},
     {8, kShared, "slices=4", "slices=4 source=launch_control", "tiles can be cut into slices only in a static order of work"},
     {14, kShared, "slices=4", "slices=4 pingpong_roles=2", "ping-pong roles need whole tiles in a static order"},
     {8, kShared, "vector=1", "vector=2", "vector=2 is not a power of two that divides runs of 1 within 16 bytes"},
@@ -267,6 +270,9 @@ constexpr Broken kBroken[] = {
     {9, kMaskedGroups, "  param group_rows\n", "", "param group_rows is not declared"},
     {8, kMaskedGroups, "rows=groups", "rows=matrix", "rows belong to groups if and only if work does"},
     {9, kGrouped, "  param group_offsets\n", "", "param group_offsets is not declared"},
+    {8, kParts, "raster=8 source=parts_of_k", "raster=8 source=parts_of_k slices=2", "tiles of groups are not cut into slices"},
+    {7, kParts, "= %3, %5, %6, %7 raster=8 source=parts_of_k", "= %3, %5, %6 raster=8 source=parts_of_k", "it has an operand about K if and only if tiles are cut into slices or have parts of K"},
+    {9, kParts, "  param group_offsets\n", "", "param group_offsets is not declared"},
     {8, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=2 pingpong_roles=2", "pingpong_index=2 of 2"},
     {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_roles=2", "2 roles have ping-pong index 0 of 2"},
     {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=1 pingpong_roles=3", "0 roles have ping-pong index 2 of 3"},

@@ -138,6 +138,57 @@ TEST_P(GroupedGemm, TakesSizesAsTheyAre) {
   }
 }
 
+// Parts of K. Row p of A is 1, and row p of B a power of two of its group, except for rows of no group, which are NaN:
+// sums are exact, and rows of another part would show. With beta the sums are added to what D has.
+TEST_P(GroupedGemm, AddsOnlyTheRowsOfAPart) {
+  const Case cases[] = {
+      {"valid", {0, 7, 71, 72, 200}},
+      {"whole blocks", {0, 64, 128, 128, 192}},
+      {"the first part begins later", {30, 60, 61, 62, 150}},
+      {"all of K in one part", {0, 0, 200, 200, 200}},
+      {"no rows", {0, 0, 0, 0, 0}},
+      {"no rows at the end", {200, 200, 200, 200, 200}},
+      {"descending", {100, 50, 150, 20, 180}},
+      {"outside", {-2147483647 - 1, -5, 90, 2147483647, 2147483647}},
+  };
+  constexpr int kRows = 136;
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=136 n=72 k=200 a=bf16 d=f32 layout=k beta=1");
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  for (const char* order : {"eager", "late", "random:4"}) {
+    const Engine engine = Open(order);
+    for (const char* schedule :
+         {"tile=64x64x64 stages=2", "tile=64x64x128 stages=2 cluster=2x1",
+          "tile=64x64x64 stages=2 a_load=copy b_load=copy", "tile=64x64x64 stages=2 a_load=pack b_load=pack"}) {
+      for (const Case& c : cases) {
+        const std::vector<int> groups = GroupsOf(c.offsets);
+        std::vector<uint16_t> a, b;
+        std::vector<int> lengths(kGroups, 0);
+        for (const int group : groups) {
+          constexpr uint16_t kNan = 0x7fc0;
+          a.insert(a.end(), kRows, group < 0 ? kNan : 0x3f80);
+          b.insert(b.end(), kN, group < 0 ? kNan : static_cast<uint16_t>(0x3f80 + 0x80 * group));
+          if (group >= 0) ++lengths[static_cast<size_t>(group)];
+        }
+        std::vector<float> d(kGroups * kRows * kN, 5);
+        const Status ran = RunFromHost(
+            engine, *problem,
+            GemmArguments{
+                .a = a.data(), .b = b.data(), .c = d.data(), .d = d.data(), .group_offsets = c.offsets.data()},
+            *ParseSchedule(schedule));
+        ASSERT_TRUE(ran.has_value()) << c.name << ", " << schedule << ": " << ran.error().message;
+        for (size_t i = 0; i < d.size(); ++i) {
+          const size_t group = i / (kRows * kN);
+          ASSERT_EQ(d[i], 5 + static_cast<float>(lengths[group] << group))
+              << c.name << ", " << schedule << ", " << order << ": group " << group << ", element " << i;
+        }
+        const auto report = engine.TakeReport();
+        ASSERT_TRUE(report.has_value());
+        EXPECT_TRUE(report->Clean()) << c.name << ": " << (report->hazards.empty() ? "" : report->hazards.front());
+      }
+    }
+  }
+}
+
 TEST_P(GroupedGemm, NeedsTheOffsets) {
   const Data data;
   std::vector<float> d(kM * kN);
@@ -163,6 +214,19 @@ TEST_P(GroupedGemm, RefusesSchedulesThatNeedToKnowTheSizes) {
       {"split_k=2", "use split_k=1"},
       {"b_keep=4", "use b_keep=0"},
   };
+  for (const auto& [schedule, cure] : refused) {
+    const auto plan = engine.MakePlan(*problem, *ParseSchedule(schedule));
+    ASSERT_FALSE(plan.has_value()) << schedule;
+    EXPECT_NE(plan.error().message.find(cure), std::string::npos) << schedule << ": " << plan.error().message;
+  }
+}
+
+TEST_P(GroupedGemm, RefusesSchedulesThatNeedToKnowTheParts) {
+  const Engine engine = Open("eager");
+  const auto problem = ParseProblem("grouped_gemm groups=4 m=2000 n=256 k=256 layout=k");
+  std::vector<std::pair<const char*, const char*>> refused = {{"split_k=2", "use split_k=1"},
+                                                              {"b_keep=4", "use b_keep=0"}};
+  if (engine.target() == "sm_100a") refused.emplace_back("scheduler=clc", "use scheduler=static");
   for (const auto& [schedule, cure] : refused) {
     const auto plan = engine.MakePlan(*problem, *ParseSchedule(schedule));
     ASSERT_FALSE(plan.has_value()) << schedule;

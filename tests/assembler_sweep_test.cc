@@ -104,7 +104,7 @@ const std::vector<Sweep> kSweeps = {
     Sweep{"registers.txt", 24, {""}},      Sweep{"ordered.txt", 82, {""}},
     Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 36, {""}},
     Sweep{"narrow_types.txt", 70, {""}},   Sweep{"quantized_outputs.txt", 70, {""}},
-    Sweep{"sparse.txt", 38, {""}},         Sweep{"grouped.txt", 80, {""}},
+    Sweep{"sparse.txt", 38, {""}},         Sweep{"grouped.txt", 120, {""}},
     Sweep{"relatives.txt", 26, {""}},      Sweep{"conv_dgrad.txt", 86, {""}},
     Sweep{"conv_wgrad.txt", 80, {""}},     Sweep{"conv_layers.txt", 120, kModes, 3},
     Sweep{"conv.txt", 800, kModes, 61},    Sweep{"depthwise.txt", 78, {""}},

@@ -32,7 +32,7 @@ constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},          {"eight_bit.txt", 65
                              {"registers.txt", 6, 16},      {"ordered.txt", 39, 43},
                              {"operand_types.txt", 60, 60}, {"block_scaled.txt", 56, 0},
                              {"narrow_types.txt", 92, 0},   {"quantized_outputs.txt", 55, 38},
-                             {"sparse.txt", 38, 0},         {"grouped.txt", 40, 40},
+                             {"sparse.txt", 38, 0},         {"grouped.txt", 63, 66},
                              {"conv_dgrad.txt", 53, 48},    {"conv_wgrad.txt", 44, 38},
                              {"depthwise.txt", 39, 39}};
 

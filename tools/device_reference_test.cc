@@ -156,6 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Summed{"sm_90a", "gemm m=66 n=192 k=40 batch=2 d=e5m2 d_scale=mx epilogue=swiglu:halves+amax_n"},
                     Summed{"sm_90a", "gemm m=21 n=40 k=48 epilogue=scale_m:f32+rint"},
                     Summed{"sm_90a", "grouped_gemm groups=3 m=40 n=48 k=40 bias=n"},
+                    Summed{"sm_90a", "grouped_gemm groups=4 m=40 n=48 k=140 layout=k d=f32 beta=1 bias=n"},
                     Summed{"sm_100a", "grouped_gemm groups=3 m=200 n=40 k=64 a=e4m3 scale=mx"},
                     Summed{"sm_100a", "gemm m=70 n=96 k=96 a=e2m1 scale=nv d=e2m1 d_scale=nv"},
                     Summed{"sm_100a", "gemm m=70 n=96 k=128 a=e3m2 scale=mx d=e2m1 d_scale=mx epilogue=relu"}));

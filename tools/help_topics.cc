@@ -42,14 +42,16 @@ HelpPage GroupedGemmPage() {
       "grouped_gemm",
       "A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts: D[i,j] = alpha * "
       "sum + beta * C[i,j] + bias for the rows of each group. Only the device knows how many rows a group has: "
-      "groups + 1 offsets in its memory.",
+      "groups + 1 offsets in its memory. With layout=k groups divide K, and each has a separate D: the gradient of B.",
       R"(
 Examples:
   laneshift run grouped_gemm groups=8 m=512 n=256 k=128 --device emulator --check
   laneshift run grouped_gemm groups=64 m=8192 n=4096 k=7168 epilogue=bias_n+swiglu --group-sizes zipf:1
   laneshift run grouped_gemm groups=3 m=300 n=256 k=128 a=e4m3 scale=tensor --group-sizes 100,0,150
+  laneshift run grouped_gemm groups=8 m=256 n=256 k=512 layout=k d=f32 --device emulator --check
 
-A is m x k with the rows of all groups, B is groups x n x k. docs/grouped-gemm.md explains it. See also: laneshift help gemm, epilogue, schedule.)");
+A is m x k with the rows of all groups, B is groups x n x k. With layout=k A is k x m and B k x n with the rows of all
+groups, and D is groups x m x n. docs/grouped-gemm.md explains it. See also: laneshift help gemm, epilogue, schedule.)");
 }
 
 HelpPage ConvPage() {

@@ -33,7 +33,7 @@ class MatrixOutput final : public OutputTensor {
   void AddSizes(std::vector<ir::Param>& params) const override {
     if (contraction_.group_rows > 0) {
       params.insert(params.end(), {{Binding::kGroupSizes, {}}, {Binding::kGroupRows, {}}});
-    } else if (contraction_.grouped) {
+    } else if (contraction_.HasDeviceSizes()) {
       params.push_back({Binding::kGroupOffsets, {}});
     }
     for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
@@ -52,6 +52,7 @@ class MatrixOutput final : public OutputTensor {
 };
 
 ir::WorkSource SourceOfWork(const Contraction& contraction) {
+  if (contraction.parts_of_k) return ir::WorkSource::kPartsOfK;
   if (!contraction.grouped) return ir::WorkSource::kStatic;
   return contraction.group_rows > 0 ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
 }
@@ -127,7 +128,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const MatrixOperand b = MatrixOperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
   const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
-  KernelParts parts{.name = contraction.grouped ? "grouped_gemm" : "gemm",
+  KernelParts parts{.name = contraction.HasDeviceSizes() ? "grouped_gemm" : "gemm",
                     .operand_type = contraction.a.type(),
                     .operand_bits = contraction.OperandBits(),
                     .sparse_a = contraction.IsSparse(),

@@ -21,7 +21,7 @@ ValueId KLoop::Blocks(Builder& b) const {
 }
 
 void KLoop::ForEachNumber(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
-  if (!corner.IsSlice()) return ForEach(b, Blocks(b), write);
+  if (!corner.IsSlice()) return ForEach(b, BlocksOf(b, corner), write);
   const ValueId number = b.For({corner.first, corner.end});
   b.InBody([&] { write(number); });
 }
@@ -33,6 +33,13 @@ ValueId KLoop::IsLater(Builder& b, const Corner& corner, ValueId number) { retur
 void KLoop::ForEachBlock(Builder& b, const Corner& corner, const std::function<void(const KBlock&)>& write) const {
   for (int known = 0; known < unrolled; ++known) write({.known = known});
   if (unrolled > 0) return;
+  if (corner.HasPartOfK()) {
+    // Blocks end where the part does, so that it is its first block that reaches beyond.
+    const ValueId before = b.Sub({corner.part_length, b.Mul({corner.part_blocks, b.Constant(tile_k)})});
+    return ForEachNumber(b, corner, [&](ValueId number) {
+      write({.number = number, .first = b.Add({before, b.Mul({number, b.Constant(tile_k)})})});
+    });
+  }
   if (!HasTaps()) {
     return ForEachNumber(b, corner, [&](ValueId number) {
       write({.number = number, .first = b.Mul({number, b.Constant(tile_k)})});

@@ -15,9 +15,10 @@ namespace laneshift::compiler {
 struct KBlock {
   std::vector<ir::ValueId> taps{};    // filter column, row[, plane], where K has taps; kNoValue: not looped over
   ir::ValueId number = ir::kNoValue;  // of the block in its run
-  ir::ValueId first = ir::kNoValue;   // its first element in the run
-  ir::ValueId later = ir::kNoValue;   // where K has taps: whether it is not the CTA's first iteration of this tile
-  int known = -1;                     // the number, where the loop is unrolled
+  ir::ValueId first = ir::kNoValue;  // its first element in the run, or in the part of K: below 0 in the first block of
+                                     // a part that is not a whole number of blocks long
+  ir::ValueId later = ir::kNoValue;  // where K has taps: whether it is not the CTA's first iteration of this tile
+  int known = -1;                    // the number, where the loop is unrolled
 };
 
 struct KLoop {
@@ -31,6 +32,11 @@ struct KLoop {
   ir::ValueId BlocksOfRun(ir::Builder& b) const;
   // Iterations of one tile; equal to Contraction::Iterations.
   ir::ValueId Blocks(ir::Builder& b) const;
+
+  // The same, where tiles differ: of the tile at `corner`.
+  ir::ValueId BlocksOf(ir::Builder& b, const Corner& corner) const {
+    return corner.HasPartOfK() ? corner.part_blocks : Blocks(b);
+  }
 
   // Calls `write(number)` for each iteration that is this CTA's.
   void ForEachNumber(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;

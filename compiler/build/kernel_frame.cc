@@ -146,7 +146,7 @@ class Roles {
   void AddRequests();
   void AddConsumer(int consumer);
   void AwaitResident(Builder& b) const;
-  void PassTile(Builder& b) const;
+  void PassTile(Builder& b, const Tile& tile) const;
   void WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const;
   void MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) const;
   void AddUpSlots(Builder& b, const ProductTile& tile) const;
@@ -165,6 +165,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
                 const ir::Program& program) {
   return {.tile_m = program.TileRows(),
           .tile_n = schedule.tile_n,
+          .tile_k = schedule.tile_k,
           .raster = schedule.raster,
           .slices = schedule.split_k,
           .pingpong_roles = plan.consumers,
@@ -303,20 +304,21 @@ void Roles::AddConsumer(int consumer) {
     if (multiplies) AwaitResident(b);
     const TileEpilogue::Role of_role = epilogue_.Begin(b, consumer);
     tiles_.ForEachTile(b, consumer, [&](const Tile& tile) {
-      if (consumer > 0) PassTile(b);
+      const bool differ = tiles_.TilesDiffer() && plan_.consumers > 1;
+      if (consumer > 0 || differ) PassTile(b, tile);
       WriteConsumedTile(b, consumer, tile, of_role);
-      if (consumer < plan_.consumers - 1) PassTile(b);
+      if (consumer < plan_.consumers - 1 && !differ) PassTile(b, tile);
     });
     epilogue_.End(b, of_role);
   });
 }
 
-// The next tile is the other consumer's.
-void Roles::PassTile(Builder& b) const {
+// The tile before or after this one is the other consumer's.
+void Roles::PassTile(Builder& b, const Tile& tile) const {
   for (const int ring : channels_.rings) {
     const auto loader = std::find_if(parts_.loaders.begin(), parts_.loaders.end(),
                                      [&](const auto& one) { return one->target().channel == ring; });
-    tiles_.PassTile(b, ring, (*loader)->target().slots_of_block);
+    tiles_.PassTile(b, tile, ring, (*loader)->target().slots_of_block);
   }
 }
 

@@ -25,7 +25,7 @@ struct KernelParts {
   int operand_bits = 0;                             // of an element of A or B in shared memory; 0: of that type
   bool sparse_a = false;                            // the same
   bool saturates = false;                           // ir::Program
-  ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups
+  ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups, or of parts of K
   EpilogueTerms terms{};
   int live_rows = 0;  // ir::Program
   KLoop k{};

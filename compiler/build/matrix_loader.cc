@@ -68,7 +68,7 @@ void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vec
 
 OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corner) const {
   MatrixStart start{.row = corner.row, .column = corner.column, .depth = ir::kNoValue, .batch = corner.batch};
-  if (matrix_.shared) start.batch = b.Constant(0);
+  if (matrix_.shared) start.batch = corner.HasPartOfK() ? corner.part : b.Constant(0);
   if (matrix_.operand == Operand::kB) start.column = parts_.ColumnOfB(b, corner.column);
   return [this, start](Builder& into, ValueId slot, const KBlock& block, int) {
     MatrixStart at = start;

@@ -24,6 +24,7 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
   const bool dynamic = source == ir::WorkSource::kLaunchControl;
   std::vector<ValueId> counts = {rows, columns, b.ParamValue(Binding::kBatch)};
   if (SplitsK()) counts.push_back(blocks(b));
+  if (source == ir::WorkSource::kPartsOfK) counts.push_back(b.Constant(tile_k));
   const ValueId first = b.Work(std::move(counts), {.raster = raster,
                                                    .source = source,
                                                    .slices = slices,
@@ -40,6 +41,11 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
 
 Corner TileLoop::SliceOf(const Tile& tile) const {
   Corner corner{.batch = Builder::Argument(tile.first, 2)};
+  if (source == ir::WorkSource::kPartsOfK) {
+    corner.part = Builder::Argument(tile.first, ir::kWorkTileArguments);
+    corner.part_length = Builder::Argument(tile.first, ir::kWorkTileArguments + 1);
+    corner.part_blocks = Builder::Argument(tile.first, ir::kWorkTileArguments + 2);
+  }
   if (!SplitsK()) return corner;
   corner.first = Builder::Argument(tile.first, 3);
   corner.end = Builder::Argument(tile.first, 4);
@@ -65,8 +71,8 @@ void TileLoop::ForEachCorner(Builder& b, const std::function<void(const Corner&)
   ForEachTile(b, kEveryTile, [&](const Tile& tile) { write(CornerOf(b, tile)); });
 }
 
-void TileLoop::PassTile(Builder& b, int channel, int slots_of_block) const {
-  ValueId slots = blocks(b);
+void TileLoop::PassTile(Builder& b, const Tile& tile, int channel, int slots_of_block) const {
+  ValueId slots = TilesDiffer() ? Builder::Argument(tile.first, ir::kWorkTileArguments + 3) : blocks(b);
   if (slots_of_block > 1) slots = b.Mul({slots, b.Constant(slots_of_block)});
   b.Pass({slots}, {.channel = channel});
 }

@@ -13,16 +13,19 @@ namespace laneshift::compiler {
 void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
 
 // Element coordinates of the corner of an output tile. In a group of rows, also the row counted from the group's first,
-// and the blocks of scale factors before the group. Where CTAs share tiles, also the K blocks of this CTA's section,
+// and the blocks of scale factors before the group. Of a part of K, where it begins, its length and its blocks, of
+// which the first is the one that may be incomplete. Where CTAs share tiles, also the K blocks of this CTA's section,
 // from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
 struct Corner {
   ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   ir::ValueId group_row = ir::kNoValue, first_block = ir::kNoValue;
+  ir::ValueId part = ir::kNoValue, part_length = ir::kNoValue, part_blocks = ir::kNoValue;
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
   ir::ValueId number = ir::kNoValue, slice = ir::kNoValue, slices = ir::kNoValue;
 
   bool IsSlice() const { return first != ir::kNoValue; }
   bool IsInGroup() const { return group_row != ir::kNoValue; }
+  bool HasPartOfK() const { return part != ir::kNoValue; }
 };
 
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
@@ -34,6 +37,7 @@ struct TileLoop {
   static constexpr int kEveryTile = -1;  // of roles that go through all tiles of the CTA
 
   int tile_m = 0, tile_n = 0;  // rows and columns of D that a tile gives
+  int tile_k = 0;              // elements of K in a block
   int raster = 1;
   int slices = 1;          // of K, at most
   int pingpong_roles = 1;  // roles that alternate in a ping-pong
@@ -50,8 +54,12 @@ struct TileLoop {
   // The share of the work that an iteration of that loop is, and where its tile lies too.
   Corner SliceOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;
-  // The next tile is that of the other role of the ping-pong: its slots of a channel are not this role's.
-  void PassTile(ir::Builder& b, int channel, int slots_of_block) const;
+  // Whether tiles have different numbers of blocks of K: what other roles of a ping-pong have is passed over before the
+  // role's next tile, when it is known. Otherwise it is one tile at a time.
+  bool TilesDiffer() const { return source == ir::WorkSource::kPartsOfK; }
+  // Tiles of other roles of the ping-pong before this one, or the one that is next: their slots of a channel are not
+  // this role's.
+  void PassTile(ir::Builder& b, const Tile& tile, int channel, int slots_of_block) const;
 };
 
 }  // namespace laneshift::compiler

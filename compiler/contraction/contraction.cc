@@ -32,7 +32,8 @@ void AddExtents(const GroupedGemmProblem& problem, const Schedule&, size_t, Cont
   contraction.run = problem.k;
   contraction.batch = problem.groups;
   contraction.batch_name = "groups";
-  contraction.grouped = true;
+  contraction.parts_of_k = problem.DividesK();
+  contraction.grouped = !contraction.parts_of_k;
   if (problem.layout == GroupLayout::kMasked) contraction.group_rows = problem.m;
 }
 
@@ -148,7 +149,7 @@ Contraction Contraction::Under(const Problem& problem, const Schedule& schedule)
   return other;
 }
 
-int64_t Contraction::Blocks(const Schedule& schedule) const { return runs * base::CeilDiv(run, schedule.tile_k); }
+int64_t Contraction::Blocks(const Schedule& schedule) const { return runs * base::CeilDiv(Depth(), schedule.tile_k); }
 
 int64_t Contraction::Iterations(const Schedule& schedule) const {
   return geometry.Reuses() ? Blocks(schedule) / geometry.filter[kWidth] : Blocks(schedule);

@@ -36,8 +36,9 @@ struct Contraction {
   int64_t batch = 1;              // matrices, groups of channels or of rows, or taps of the filters (FilterTaps)
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"; of the gradient of filters "taps"
 
-  bool grouped = false;    // the batch is groups of rows of one A, C and D, whose sizes only the device knows
-  int64_t group_rows = 0;  // of each of these, as far as there is room; 0: they follow one another
+  bool grouped = false;     // the batch is groups of rows of one A, C and D, whose sizes only the device knows
+  int64_t group_rows = 0;   // of each of these, as far as there is room; 0: they follow one another
+  bool parts_of_k = false;  // the batch has parts of K, rows of one A and B, whose lengths only the device knows
 
   ConvGeometry geometry{};  // of pixels and filters
   FilterTaps taps = FilterTaps::kMatrices;
@@ -72,6 +73,10 @@ struct Contraction {
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this
   // contraction was made from.
   Contraction Under(const Problem& problem, const Schedule& schedule) const;
+  // Whether the sizes of what the batch has are in device memory.
+  bool HasDeviceSizes() const { return grouped || parts_of_k; }
+  // Elements of a run of one matrix; of parts of K on average.
+  int64_t Depth() const { return parts_of_k ? (run + batch - 1) / batch : run; }
   // Blocks of K of one matrix.
   int64_t Blocks(const Schedule& schedule) const;
   // Iterations of the loop over K of one tile, which split-K divides among CTAs. Where activations are reused, one

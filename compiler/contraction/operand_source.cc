@@ -29,8 +29,9 @@ constexpr SourceAxes AxesOf(const GemmProblem& problem, Operand operand) {
   return {Axis::kM, Axis::kN};
 }
 
-constexpr SourceAxes AxesOf(const GroupedGemmProblem& problem, Operand operand) {
-  if (operand == Operand::kA) return {Axis::kM, Axis::kK};
+SourceAxes AxesOf(const GroupedGemmProblem& problem, Operand operand) {
+  if (operand == Operand::kA)
+    return problem.DividesK() ? SourceAxes{Axis::kK, Axis::kM} : SourceAxes{Axis::kM, Axis::kK};
   if (operand != Operand::kB) return {Axis::kM, Axis::kN};
   return problem.b_major == Major::kK ? SourceAxes{Axis::kN, Axis::kK} : SourceAxes{Axis::kK, Axis::kN};
 }
@@ -68,7 +69,16 @@ int64_t RunOf(const ConvProblem& problem, const StoredTensor& memory, Operand op
 
 constexpr bool IsShared(const GemmProblem&, Operand) { return false; }
 constexpr bool IsShared(const ConvProblem&, Operand) { return false; }
-constexpr bool IsShared(const GroupedGemmProblem&, Operand operand) { return operand != Operand::kB; }
+bool IsShared(const GroupedGemmProblem& problem, Operand operand) {
+  if (problem.DividesK()) return operand == Operand::kA || operand == Operand::kB;
+  return operand != Operand::kB;
+}
+
+constexpr bool IsDivided(const GemmProblem&, Operand) { return false; }
+constexpr bool IsDivided(const ConvProblem&, Operand) { return false; }
+bool IsDivided(const GroupedGemmProblem& problem, Operand operand) {
+  return problem.DividesK() && IsShared(problem, operand);
+}
 
 constexpr int CompressionOf(const GemmProblem& problem, Operand operand) {
   return problem.sparse == Sparsity::kA && operand == Operand::kA ? 2 : 1;
@@ -119,6 +129,7 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .run = RunOf(kind, memory, operand),
                              .align = ir::AlignmentOf(problem, role),
                              .shared = IsShared(kind, operand),
+                             .divided = IsDivided(kind, operand),
                              .compression = CompressionOf(kind, operand),
                              .scales = ScaleBlocksOf(kind, operand)};
       },

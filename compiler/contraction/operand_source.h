@@ -32,6 +32,7 @@ struct OperandSource {
   int64_t align = 0;          // bytes, of the base: what the caller promises
   int64_t first = 0;          // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
   bool shared = false;        // one matrix for the whole batch: A, C and D of groups of rows
+  bool divided = false;       // its rows are K, of which each matrix of the batch has those from an offset on
   int compression = 1;        // elements of K for each one that is stored: 2 of a sparse A
   ir::StoredTensor scales{};  // blocks of its scale factors (scale=mx, nv), as copies read them
 
@@ -39,13 +40,16 @@ struct OperandSource {
   // REQUIRES: elements are whole bytes.
   int64_t ElementBytes() const { return DataTypeBytes(memory.type); }
   int64_t BytesOf(int64_t elements) const { return ir::BytesOf(memory.type, elements); }
-  // Matrices, and rows of one, `Pitch()` apart; REQUIRES: kMatrix.
-  int64_t Matrices() const { return memory.extents[ir::StoredTensor::kImage]; }
+  // Matrices, and rows of one, `Pitch()` apart; REQUIRES: kMatrix. One that is divided is seen as matrices that begin
+  // at each of its rows: row r of matrix f is row f + r. Copies that begin before row 0 of matrix f then bring zeros
+  // instead of the rows before f.
+  int64_t Matrices() const { return divided ? MatrixRows() : memory.extents[ir::StoredTensor::kImage]; }
   int64_t MatrixRows() const { return memory.extents[ir::StoredTensor::kPixel]; }
   // From a row of the contraction to the next one where both are in one matrix or row of pixels.
   int64_t Pitch() const { return memory.pitches[RowDimension()]; }
   // From matrix to matrix, image to image, tap to tap.
   int64_t Stride() const {
+    if (divided) return Pitch();
     return memory.pitches[kind == SourceKind::kFilter ? ir::StoredTensor::kPixel : ir::StoredTensor::kImage];
   }
 

@@ -21,7 +21,8 @@ bool Names(const Op& op, ValueId first, ValueId count) {
 }  // namespace
 
 void RoleEmitter::Work(const Op& op) {
-  const bool cuts = op.operands.size() > ir::kWorkTileOperands;
+  const bool parts = op.As<ir::WorkAttrs>().source == ir::WorkSource::kPartsOfK;
+  const bool cuts = !parts && op.operands.size() > ir::kWorkTileOperands;
   const ValueId first_block = op.result + ir::kWorkTileArguments + 1;
   const bool scale_blocks =
       ir::HasGroups(op.As<ir::WorkAttrs>().source) &&
@@ -31,6 +32,7 @@ void RoleEmitter::Work(const Op& op) {
                  .columns = Index(op, 1),
                  .batches = Index(op, 2),
                  .blocks = cuts ? Index(op, ir::kWorkTileOperands) : nullptr,
+                 .block = parts ? Index(op, ir::kWorkTileOperands) : nullptr,
                  .scale_blocks = scale_blocks});
   work_ = &work;
   work.ForEach([&](const WorkLoop::Unit& unit) {
@@ -43,11 +45,16 @@ void RoleEmitter::Work(const Op& op) {
       // The sum over slices takes as many registers as the accumulators.
       if (role_.kind == ir::RoleKind::kMath) e_.ClearAccumulators();
     }
-    if (unit.group != nullptr) {
+    if (parts) {
+      values_[op.result + ir::kWorkTileArguments] = unit.first_row;
+      values_[op.result + ir::kWorkTileArguments + 1] = b_.CreateSub(unit.end_row, unit.first_row);
+      values_[op.result + ir::kWorkTileArguments + 2] = unit.k_blocks;
+      values_[op.result + ir::kWorkTileArguments + 3] = unit.k_passed;
+    } else if (unit.group != nullptr) {
       values_[op.result + ir::kWorkTileArguments] = unit.first_row;
       values_[first_block] = unit.first_block;
+      cx_.group_end = unit.end_row;
     }
-    cx_.group_end = unit.end_row;
     EmitUnit(op, work, unit);
   });
   work_ = nullptr;

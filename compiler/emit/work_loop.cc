@@ -19,6 +19,7 @@ WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Coun
       attrs_(attrs),
       batches_(counts.batches),
       blocks_(counts.blocks),
+      block_(counts.block),
       scale_blocks_(counts.scale_blocks) {
   const auto by = [&](Value* count, int extent) {
     return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
@@ -88,6 +89,7 @@ WorkLoop::Source WorkLoop::SourceOfUnits() {
       return StolenTiles();
     case ir::WorkSource::kGroups:
     case ir::WorkSource::kMaskedGroups:
+    case ir::WorkSource::kPartsOfK:
       return TilesOfGroups();
   }
   __builtin_unreachable();
@@ -159,16 +161,17 @@ Value* WorkLoop::LoadOfGroup(ir::Binding base, Value* index) const {
   return e_.LoadGlobal(address, 1, e_.True())[0];
 }
 
-// Offsets count as no smaller than the one before, and at most as the rows of D, whatever is in memory.
+// Offsets count as no smaller than the one before, and at most as the rows of D, or as K, whatever is in memory.
 void WorkLoop::LoadOffset(Value* index, const Variable& offset) const {
   Value* stored = LoadOfGroup(ir::Binding::kGroupOffsets, index);
   stored = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, stored, e_.Load(offset));
-  e_.Store(offset, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, stored, cx_.Param(ir::Binding::kM)));
+  const ir::Binding most = attrs_.source == ir::WorkSource::kPartsOfK ? ir::Binding::kK : ir::Binding::kM;
+  e_.Store(offset, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, stored, cx_.Param(most)));
 }
 
 // The first row of a group and its end, where the cursor has those of the one before.
 void WorkLoop::FindRows(Value* group, const GroupCursor& at) const {
-  if (attrs_.source == ir::WorkSource::kGroups) {
+  if (attrs_.source != ir::WorkSource::kMaskedGroups) {
     e_.Store(at.first_row, e_.Load(at.end_row));
     return LoadOffset(b_.CreateAdd(group, e_.C32(1)), at.end_row);
   }
@@ -179,6 +182,12 @@ void WorkLoop::FindRows(Value* group, const GroupCursor& at) const {
   Value* first = b_.CreateMul(group, most);
   e_.Store(at.first_row, first);
   e_.Store(at.end_row, b_.CreateAdd(first, rows));
+}
+
+// Rows of tiles of clusters that a group has; every part of K has those of a whole D.
+Value* WorkLoop::TileRowsOf(Value* rows) const {
+  if (attrs_.source == ir::WorkSource::kPartsOfK) return rows_;
+  return b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
 }
 
 // Groups are found in their order, each role by itself. REQUIRES: the tile is not before the group's.
@@ -195,8 +204,8 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
       e_.Store(at.group, b_.CreateAdd(group, e_.C32(1)));
       FindRows(group, at);
       Value* rows = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
-      Value* tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
-      e_.Store(at.end_tile, b_.CreateAdd(e_.Load(at.first_tile), b_.CreateMul(tile_rows, columns_)));
+      Value* tiles = b_.CreateMul(TileRowsOf(rows), columns_);
+      e_.Store(at.end_tile, b_.CreateAdd(e_.Load(at.first_tile), tiles));
       if (!scale_blocks_) return beyond();
       Value* stored = attrs_.source == ir::WorkSource::kGroups ? rows : cx_.Param(ir::Binding::kGroupRows);
       constexpr auto kBlock = static_cast<uint32_t>(ir::ScaleBlock::kRows);
@@ -207,12 +216,31 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
   });
 }
 
+// An empty part has a block of zeros: a sum begins with a product.
+Value* WorkLoop::BlocksOfPart(const GroupCursor& at) const {
+  Value* length = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
+  Value* blocks = b_.CreateUDiv(b_.CreateAdd(length, b_.CreateSub(block_, e_.C32(1))), block_);
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, blocks, e_.C32(1));
+}
+
+// Goes on by so many tiles of this CTA, which other roles have. Their slots of a ring are as many as their blocks.
+void WorkLoop::PassTiles(const GroupCursor& at, int tiles) const {
+  e_.Store(*at.passed, e_.C32(0));
+  for (int i = 0; i < tiles; ++i) {
+    FindGroup(at);
+    e_.Store(*at.passed, b_.CreateAdd(e_.Load(*at.passed), BlocksOfPart(at)));
+    e_.Store(at.tile, b_.CreateAdd(e_.Load(at.tile), clusters_));
+  }
+}
+
 // Every Nth tile as in WholeTiles, but how many there are shows only at the end of the last group. `group` counts the
 // groups whose end is known.
 WorkLoop::Source WorkLoop::TilesOfGroups() {
   const auto advance_of = [&](int count) { return b_.CreateMul(clusters_, e_.C32(static_cast<uint32_t>(count))); };
   const auto zero = [&] { return e_.NewVariable(e_.I32(), e_.C32(0)); };
-  GroupCursor at{.tile = e_.NewVariable(e_.I32(), b_.CreateAdd(own_, advance_of(attrs_.pingpong_index))),
+  const bool parts = block_ != nullptr;
+  const int index = attrs_.pingpong_index;
+  GroupCursor at{.tile = e_.NewVariable(e_.I32(), parts ? own_ : b_.CreateAdd(own_, advance_of(index))),
                  .group = zero(),
                  .first_row = zero(),
                  .end_row = zero(),
@@ -222,8 +250,10 @@ WorkLoop::Source WorkLoop::TilesOfGroups() {
     at.first_block = zero();
     at.end_block = zero();
   }
-  Value* step = advance_of(attrs_.pingpong_roles);
-  if (attrs_.source == ir::WorkSource::kGroups) LoadOffset(e_.C32(0), at.end_row);
+  if (parts) at.passed = zero();
+  Value* step = parts ? clusters_ : advance_of(attrs_.pingpong_roles);
+  if (attrs_.source != ir::WorkSource::kMaskedGroups) LoadOffset(e_.C32(0), at.end_row);
+  if (parts) PassTiles(at, index);
   FindGroup(at);
   const auto more = [this, at] { return b_.CreateICmpULT(e_.Load(at.tile), e_.Load(at.end_tile)); };
   return {.any = more(),
@@ -236,12 +266,16 @@ WorkLoop::Source WorkLoop::TilesOfGroups() {
                 unit.first_tile = e_.Load(at.first_tile);
                 if (scale_blocks_) unit.first_block = e_.Load(*at.first_block);
                 Value* rows = b_.CreateSub(unit.end_row, unit.first_row);
-                unit.tile_rows = b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
+                unit.tile_rows = TileRowsOf(rows);
+                if (block_ == nullptr) return unit;
+                unit.k_blocks = BlocksOfPart(at);
+                unit.k_passed = e_.Load(*at.passed);
                 return unit;
               },
           .advance =
               [this, at, step](const Unit& unit) {
                 e_.Store(at.tile, b_.CreateAdd(unit.tile, step));
+                if (block_ != nullptr) PassTiles(at, attrs_.pingpong_roles - 1);
                 FindGroup(at);
               },
           .more = more};

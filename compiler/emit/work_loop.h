@@ -19,6 +19,7 @@ class WorkLoop {
   struct Counts {
     Value *rows, *columns, *batches;
     Value* blocks = nullptr;
+    Value* block = nullptr;  // where batches have parts of K: elements in a block
     bool scale_blocks = false;
   };
   // One unit: a tile by its number in the order of the loop, or a slice of one.
@@ -30,9 +31,11 @@ class WorkLoop {
     Value* number = nullptr;
     Value *slice = nullptr, *slices = nullptr;
     // Where rows belong to groups: the group and its number of tile rows of clusters, its rows, its first tile, and its
-    // first block of scale factors.
+    // first block of scale factors. Where batches have parts of K, groups are these, and rows those of K; and the
+    // blocks of the part, and of those of other roles of a ping-pong since the role's unit before.
     Value *group = nullptr, *tile_rows = nullptr;
     Value *first_row = nullptr, *end_row = nullptr, *first_tile = nullptr, *first_block = nullptr;
+    Value *k_blocks = nullptr, *k_passed = nullptr;
   };
   // The position of a tile of this CTA, counted in tiles.
   struct Place {
@@ -72,10 +75,14 @@ class WorkLoop {
   struct GroupCursor {
     Variable tile, group, first_row, end_row, first_tile, end_tile;
     std::optional<Variable> first_block{}, end_block{};
+    std::optional<Variable> passed{};  // blocks of tiles of other roles of a ping-pong
   };
   Value* LoadOfGroup(ir::Binding base, Value* index) const;
   void LoadOffset(Value* index, const Variable& offset) const;
   void FindRows(Value* group, const GroupCursor& at) const;
+  Value* TileRowsOf(Value* rows) const;
+  Value* BlocksOfPart(const GroupCursor& at) const;
+  void PassTiles(const GroupCursor& at, int tiles) const;
   void FindGroup(const GroupCursor& at) const;
   Quotient Divide(Value* number, Value* divisor, Value* easy, Value* quotient) const;
 
@@ -86,6 +93,7 @@ class WorkLoop {
   Value *rows_, *columns_, *total_;  // of groups, rows_ are those of D that a cluster's tile has
   Value* const batches_;
   Value* const blocks_;
+  Value* const block_;
   const bool scale_blocks_;
   Value *own_, *clusters_;              // this cluster among all
   Variable stolen_tile_{}, another_{};  // of cluster launch control

@@ -6,6 +6,7 @@
 #include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/legality/check_direct.h"
+#include "compiler/legality/check_groups.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
@@ -510,19 +511,6 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
   return Ok();
 }
 
-// Rows of groups whose sizes only the device knows.
-Status CheckGroups(const Schedule& s) {
-  if (s.d_store == StorePath::kTma)
-    return Refused("a bulk store would also write rows of the next group; use d_store=rows or d_store=direct");
-  if (s.scheduler != Scheduler::kStatic)
-    return Refused(
-        "only the device knows how many tiles groups have, a grid of one cluster for each needs the number; "
-        "use scheduler=static");
-  if (s.split_k > 1) return Refused("only the device knows which tiles of groups are left over; use split_k=1");
-  if (s.b_keep > 0) return Refused("tiles of one CTA are of several groups, each with its own B; use b_keep=0");
-  return Ok();
-}
-
 // Operands whose pixels are K.
 Status CheckSumsPixels(const Contraction& contraction, const Schedule& s, const Target& target) {
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
@@ -584,7 +572,7 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   if (pixels && s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
   if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));
-  if (contraction.grouped) LS_TRY(CheckGroups(s));
+  LS_TRY(CheckGroups(contraction, s));
   if (contraction.geometry.known_filter && s.b_keep > 0)
     return Refused("a small gathered filter is always resident; use b_keep=0");
   LS_TRY(CheckResident(ResidentOf(contraction, s), s));

@@ -27,6 +27,14 @@ void ConstantIndices::Note(const ir::Op& op) {
   if (op.kind == OpKind::kRem) Set(op.result, *a % *b);
 }
 
+void ConstantIndices::SetPartOfK(const ir::Op& work) {
+  const int64_t length = numbers_.contraction().Depth();
+  Set(work.result + ir::kWorkTileArguments + 1, length);
+  const int64_t blocks = base::CeilDiv(length, At(work.operands[ir::kWorkTileOperands]));
+  Set(work.result + ir::kWorkTileArguments + 2, blocks);
+  Set(work.result + ir::kWorkTileArguments + 3, (work.As<ir::WorkAttrs>().pingpong_roles - 1) * blocks);
+}
+
 int64_t ConstantIndices::At(ir::ValueId value) const {
   const auto index = Find(value);
   LS_CHECK(index.has_value(), "value ", value, " varies between iterations");

@@ -25,6 +25,8 @@ class ConstantIndices {
   void Note(const ir::Op& op);
   // The value to assume for an op that varies.
   void Set(ir::ValueId value, int64_t index) { values_.at(value) = index; }
+  // Assumes parts of K of the average length. REQUIRES: a kWork whose batches have such.
+  void SetPartOfK(const ir::Op& work);
   // Nothing if it varies, or is not an index.
   std::optional<int64_t> Find(ir::ValueId value) const { return values_.at(value); }
   // REQUIRES: it does not vary.

@@ -53,6 +53,7 @@ class RoleTraffic {
         indices_.Set(op.result + 3, 0);
         indices_.Set(op.result + 4, indices_.At(op.operands[ir::kWorkTileOperands]));
       }
+      if (work.source == ir::WorkSource::kPartsOfK) indices_.SetPartOfK(op);
       // Of ping-pong roles, one has each tile.
       if (work.pingpong_index > 0) continue;
       sum += CountAll(op.body);

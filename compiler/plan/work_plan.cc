@@ -34,6 +34,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     plan.batches = groups;
     plan.source = masked ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
   }
+  if (contraction.parts_of_k) plan.source = ir::WorkSource::kPartsOfK;
   if (schedule.scheduler == Scheduler::kClc) plan.source = ir::WorkSource::kLaunchControl;
   if (plan.cuts_k) plan.slices = std::min<int64_t>(schedule.split_k, contraction.Iterations(schedule));
   // A resident B belongs to one column of tiles: with waves of whole rows, a CTA returns to its own column.

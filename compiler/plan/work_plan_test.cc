@@ -47,6 +47,9 @@ TEST(PlanWork, BoundsTheTilesOfGroups) {
   EXPECT_EQ(WorkOf("grouped_gemm groups=64 m=3 n=200 k=64", "tile=64x64").batches, 3) << "three rows, three groups";
   const WorkPlan pairs = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64", "tile=64x64 cluster=2x1");
   EXPECT_EQ(pairs.tile_rows, 2 * 2) << "(300 + 4 * 127) / 128 = 6 rows of units";
+  const WorkPlan parts = WorkOf("grouped_gemm groups=4 m=300 n=200 k=900 layout=k", "tile=64x64");
+  EXPECT_EQ(parts.Tiles(), 4 * 5 * 4) << "those of a D for each group, whatever its part of K is";
+  EXPECT_EQ(parts.source, ir::WorkSource::kPartsOfK);
   const WorkPlan masked = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64 layout=masked", "tile=64x64 cluster=2x1");
   EXPECT_EQ(masked.tile_rows, 3 * 2);
   EXPECT_EQ(masked.batches, 4);

@@ -125,8 +125,8 @@ struct EngineOptions {
 // Device addresses. `c` is read if beta != 0, `bias` if the problem has one. `d` may equal `c`. The scale factors are
 // read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit, those of whole tensors
 // only with Scaling::kNv. `epilogue`: the operands of the problem's epilogue, in the order of the steps that have one.
-// `group_offsets`: only of a grouped GEMM, the row at which each group begins, and that at which the last one ends;
-// with layout=masked instead `group_sizes`, the rows of each group. `block_scale_d`: only with d_scale, the scale
+// `group_offsets`: only of a grouped GEMM, the row of A at which each group begins, and that at which the last one
+// ends; with layout=masked instead `group_sizes`, the rows of each group. `block_scale_d`: only with d_scale, the scale
 // factors of the blocks of D, which are written, all of their layout; with d_scale=nv `scale_d` is the f32 factor of D.
 // `metadata_a`: of a sparse A, aligned to 16 bytes (laneshift/sparsity.h).
 struct GemmArguments {

@@ -160,10 +160,11 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
-// Where the rows of groups lie in A, C and D.
+// What is divided among groups, and where the parts lie.
 enum class GroupLayout : uint8_t {
-  kContiguous,  // one group after the other: memory says where each begins
-  kMasked,      // each group has room for m rows, the first of which count: memory says how many
+  kContiguous,  // rows of A, C and D, one group after the other: memory says where each begins
+  kMasked,      // the same rows, but each group has room for m, the first of which count: memory says how many
+  kK,           // K, one group after the other: memory says where each begins, and each has a separate D
 };
 
 // A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts:
@@ -179,6 +180,15 @@ enum class GroupLayout : uint8_t {
 // With layout=masked A, C and D have `groups` times m rows, and group g those from g * m on, as many as its size says:
 // GemmArguments::group_sizes, one integer for each group, clamped to 0 ... m.
 //
+// With layout=k groups divide K, as in the gradient of the weights of experts:
+//
+//   D[g,i,j] = alpha * sum_p A[p,i] * B[p,j] + beta * C[g,i,j] + bias, for begin(g) <= p < begin(g+1)
+//
+// A is k x m and B k x n, both with m or n contiguous, and C and D are `groups` matrices of m x n, `stride_c` and
+// `stride_d` apart. Offsets are those of rows of A and B, clamped to 0 ... k in the same way. Every D is written: that
+// of an empty group is what the sum 0 gives. Rows of A and B outside of a group add nothing, whatever they are. What
+// the epilogue reads is that of a batched GEMM: a vector is one for all groups, a matrix has one part for each.
+//
 // Storage: A, C and D are rows of M as in GemmProblem; B is one matrix after the other, `stride_b` apart. A bias along
 // n is [groups][n], and so is every operand of the epilogue that has one value for each column; those with one value
 // for each row have as many as D. Types, accumulation and scale factors are those of a GEMM; scale factors are per
@@ -188,9 +198,10 @@ struct GroupedGemmProblem {
   int64_t m = 0, n = 0, k = 0;  // m: rows that A, C and D have; with kMasked, of each group
   DataType a = DataType::kBf16, b = DataType::kBf16, c = DataType::kBf16, d = DataType::kBf16;
   GroupLayout layout = GroupLayout::kContiguous;
-  Major b_major = Major::kK;
+  Major b_major = Major::kK;  // with layout=k it is kMn
   int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
-  int64_t stride_b = 0;
+  int64_t stride_b = 0;                // not with kK
+  int64_t stride_c = 0, stride_d = 0;  // only with kK
   double alpha = 1, beta = 0;
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
@@ -200,8 +211,11 @@ struct GroupedGemmProblem {
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
   Epilogue epilogue{};
 
-  // Of A, C and D.
+  // Of A, C and D; with kK of one C or D.
   int64_t Rows() const { return layout == GroupLayout::kMasked ? groups * m : m; }
+  bool DividesK() const { return layout == GroupLayout::kK; }
+  // What a group has at most: rows, or with kK part of K.
+  int64_t MostOfGroup() const { return DividesK() ? k : m; }
 
   bool operator==(const GroupedGemmProblem&) const = default;
 };

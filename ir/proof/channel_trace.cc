@@ -103,9 +103,21 @@ class RoleTracer {
 
   Status WalkTiles(const Op& op) {
     const auto& attrs = op.As<WorkAttrs>();
-    for (int tile = attrs.pingpong_index; tile < trips_.tiles; tile += attrs.pingpong_roles) LS_TRY(Walk(op.body));
+    for (int tile = attrs.pingpong_index; tile < trips_.tiles; tile += attrs.pingpong_roles) {
+      if (attrs.source == WorkSource::kPartsOfK) {
+        values_[op.result + kWorkTileArguments + 2] = BlocksOfPart(tile);
+        int64_t passed = 0;
+        for (int other = std::max(0, tile - attrs.pingpong_roles + 1); other < tile; ++other)
+          passed += BlocksOfPart(other);
+        values_[op.result + kWorkTileArguments + 3] = passed;
+      }
+      LS_TRY(Walk(op.body));
+    }
     return Ok();
   }
+
+  // Parts of K differ in length: every third has one block, so that long ones follow long ones and short ones.
+  int64_t BlocksOfPart(int tile) const { return tile % 3 == 2 ? 1 : trips_.blocks; }
 
   // First slices, in the order of all indices, then whole tiles.
   Status WalkSlices(const Op& op) {

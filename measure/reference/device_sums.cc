@@ -28,6 +28,8 @@ Result<StripSums> DeviceSums::Compute(const device::Stream& stream, const Argume
   LS_ASSIGN(const device::DeviceBuffer magnitudes, device::DeviceBuffer::Allocate(device_->context(), bytes));
   ReferenceArguments operands = ReferenceArgumentsOf(problem_, roles, {});
   operands.at.scale_shift = strip.scale_shift;
+  operands.at.first_k = strip.first_k;
+  if (strip.depth != operands.at.k) operands.at.k = operands.at.run = strip.depth;  // of a matrix
   SumsPart part{.batch = strip.batch,
                 .first_row = strip.first_row,
                 .rows = strip.rows,

@@ -45,6 +45,7 @@ std::vector<int64_t> Drawn(int64_t rows, const std::vector<double>& weights, std
 std::vector<int64_t> SizesOf(const GroupedGemmProblem& problem, const GroupSizes& sizes) {
   const auto groups = static_cast<size_t>(problem.groups);
   const bool masked = problem.layout == GroupLayout::kMasked;
+  const int64_t most = problem.MostOfGroup();
   std::mt19937_64 random(sizes.seed);
   std::vector<double> weights(groups, 1.0);
   switch (sizes.kind) {
@@ -52,8 +53,8 @@ std::vector<int64_t> SizesOf(const GroupedGemmProblem& problem, const GroupSizes
       return sizes.given;
     case GroupSizes::kUniform: {
       if (masked) return std::vector<int64_t>(groups, problem.m);
-      std::vector<int64_t> equal(groups, problem.m / problem.groups);
-      for (size_t i = 0; i < static_cast<size_t>(problem.m % problem.groups); ++i) ++equal[i];
+      std::vector<int64_t> equal(groups, most / problem.groups);
+      for (size_t i = 0; i < static_cast<size_t>(most % problem.groups); ++i) ++equal[i];
       return equal;
     }
     case GroupSizes::kRandom:
@@ -64,7 +65,7 @@ std::vector<int64_t> SizesOf(const GroupedGemmProblem& problem, const GroupSizes
       for (size_t i = groups; i > 1; --i) std::swap(weights[i - 1], weights[random() % i]);
       break;
   }
-  if (!masked) return Drawn(problem.m, weights, random);
+  if (!masked) return Drawn(most, weights, random);
   std::vector<int64_t> own(groups);
   for (size_t i = 0; i < groups; ++i) {
     own[i] = sizes.kind == GroupSizes::kZipf ? static_cast<int64_t>(static_cast<double>(problem.m) * weights[i])
@@ -113,10 +114,10 @@ Result<HostTensor> GroupTensor(const GroupedGemmProblem& problem, const GroupSiz
   if (!masked) store(0, 0);
   for (size_t i = 0; i < rows.size(); ++i) {
     offset = masked ? rows[i] : offset + rows[i];
-    if (offset > problem.m) {
-      return Invalid(
-          masked ? Cat("--group-sizes: group ", i, " has ", offset, " rows, but m=", problem.m)
-                 : Cat("--group-sizes: the first ", i + 1, " groups have ", offset, " rows, but m=", problem.m));
+    if (offset > problem.MostOfGroup()) {
+      return Invalid(masked ? Cat("--group-sizes: group ", i, " has ", offset, " rows, but m=", problem.m)
+                            : Cat("--group-sizes: the first ", i + 1, " groups have ", offset, " rows, but ",
+                                  problem.DividesK() ? "k=" : "m=", problem.MostOfGroup()));
     }
     store(masked ? i : i + 1, offset);
   }
@@ -153,7 +154,7 @@ std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const Host
   int64_t last = 0;
   for (int64_t i = 0; i <= problem.groups; ++i) {
     const int64_t begin = last;
-    last = std::max(last, std::min(stored(operands.group_offsets, i), problem.m));
+    last = std::max(last, std::min(stored(operands.group_offsets, i), problem.MostOfGroup()));
     if (i > 0) groups.push_back({begin, last});
   }
   return groups;

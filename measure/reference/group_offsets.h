@@ -24,8 +24,9 @@ struct GroupSizes {
   std::vector<int64_t> given{};
 };
 
-// With layout=masked each group has its own m rows: uniform is all of them, random any number of them, and zipf m / i.
-// "uniform", "random:SEED", "zipf:SEED", sizes as "3,0,5", or a file of them. kInvalidArgument names what is wrong.
+// Of layout=k rows are those of A and B: elements of K. With layout=masked each group has its own m rows: uniform is
+// all of them, random any number of them, and zipf m / i. "uniform", "random:SEED", "zipf:SEED", sizes as "3,0,5", or a
+// file of them. kInvalidArgument names what is wrong.
 Result<GroupSizes> ParseGroupSizes(std::string_view text);
 
 // What is in memory: where groups begin, and the last one ends; or the sizes. kInvalidArgument: other than `groups`
@@ -41,7 +42,8 @@ struct RowRange {
 
   bool operator==(const RowRange&) const = default;
 };
-// The rows of each group as kernels take them, whatever is in memory: ascending, without overlap, inside of D.
+// The rows of each group as kernels take them, whatever is in memory: ascending, without overlap, inside of D; with
+// layout=k of A and B.
 std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const HostOperands& operands);
 // From each group's rows of A to the rows of their scale factors (scale=mx, nv): the factors of all groups are those of
 // one matrix, in which each group begins a block of 128 rows.

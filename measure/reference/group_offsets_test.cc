@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 
@@ -104,6 +105,58 @@ TEST(RowsOfGroups, AreValidWhateverIsInMemory) {
   const std::vector<int64_t> groups = {-1, -1, 0, 0, 0, 2, 2, 2, 2, -1};
   for (size_t row = 0; row < groups.size(); ++row) {
     EXPECT_EQ(GroupOf(RowsFor(kText, {2, 5, 5, 9}), static_cast<int64_t>(row)), groups[row]);
+  }
+}
+
+// Parts of K: sizes and offsets are those of rows of A and B.
+TEST(GroupSizes, OfPartsOfKAddUpToK) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=4 m=8 n=8 k=1002 layout=k");
+  EXPECT_EQ(SizesFor(problem, "uniform"), (std::vector<int64_t>{251, 251, 250, 250}));
+  const std::vector<int64_t> drawn = SizesFor(problem, "random:1");
+  EXPECT_EQ(std::accumulate(drawn.begin(), drawn.end(), int64_t{0}), 1002);
+  HostOperands operands;
+  const Status too_many = DivideRows(problem, "1,1,1,1000", 1, operands);
+  ASSERT_FALSE(too_many.has_value());
+  EXPECT_NE(too_many.error().message.find("the first 4 groups have 1003 rows, but k=1002"), std::string::npos);
+  EXPECT_EQ(RowsFor("grouped_gemm groups=3 m=4 n=8 k=10 layout=k", {-7, 5, 3, 60}),
+            (std::vector<RowRange>{{0, 5}, {5, 5}, {5, 10}}));
+}
+
+// Every element of D counts, and rows of A and B outside of a group do not.
+TEST(GroupedReference, AgreesWithTheDefinitionForPartsOfK) {
+  const Problem problem = *ParseProblem("grouped_gemm groups=3 m=3 n=4 k=9 d=f32 layout=k alpha=2 beta=3 bias=m");
+  const GroupedGemmProblem& p = Grouped(problem);
+  HostOperands operands = HostOperands::Random(problem, 7);
+  operands.group_offsets = Offsets({1, 4, 4, 8});
+  const std::vector<RowRange> parts = {{1, 4}, {4, 4}, {4, 8}};
+  for (const int64_t row : {0, 8}) {
+    for (int64_t i = 0; i < p.m; ++i) StoreElement(operands.a.bytes.data(), p.a, row * p.m + i, NAN);
+    for (int64_t j = 0; j < p.n; ++j) StoreElement(operands.b.bytes.data(), p.b, row * p.n + j, NAN);
+  }
+  HostTensor d = HostTensor::Poisoned(Stored(problem, OperandRole::kD));
+  for (int64_t g = 0; g < p.groups; ++g) {
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        double sum = 0;
+        for (int64_t q = parts[static_cast<size_t>(g)].begin; q < parts[static_cast<size_t>(g)].end; ++q)
+          sum += ElementAt(operands.a.bytes.data(), p.a, q * p.m + i) *
+                 ElementAt(operands.b.bytes.data(), p.b, q * p.n + j);
+        const int64_t element = (g * p.m + i) * p.n + j;
+        StoreElement(d.bytes.data(), p.d, element,
+                     2 * sum + 3 * ElementAt(operands.c.bytes.data(), p.c, element) +
+                         ElementAt(operands.bias.bytes.data(), p.d, i));
+      }
+    }
+  }
+  const Comparison right = CompareAll(problem, operands, d);
+  EXPECT_EQ(right.compared, 3 * 3 * 4);
+  EXPECT_EQ(right.not_finite + right.overwritten, 0);
+  EXPECT_LT(right.RelativeError(), 1e-6);
+  EXPECT_LT(CompareSample(problem, operands, d, 200, 1).RelativeError(), 1e-6);
+  for (int64_t element = 0; element < 3 * 3 * 4; ++element) {
+    HostTensor wrong = d;
+    StoreElement(wrong.bytes.data(), p.d, element, 300);
+    EXPECT_GT(CompareAll(problem, operands, wrong).RelativeError(), 1e-2) << element;
   }
 }
 

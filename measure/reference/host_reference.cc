@@ -28,17 +28,32 @@ class ElementView {
       : view_(view), operands_(operands), runs_(static_cast<unsigned>(view.k / view.run)) {
     const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
     if (grouped == nullptr) return;
+    if (grouped->DividesK()) {
+      parts_ = RowsOfGroups(*grouped, operands);
+      return;
+    }
     groups_ = RowsOfGroups(*grouped, operands);
     scale_shifts_ = ScaleShiftsOfGroups(*grouped, groups_);
   }
 
   // The rows of each group; none where the problem has no groups.
   const std::vector<RowRange>& groups() const { return groups_; }
+  // The part of K that a product has.
+  RowRange PartOf(int64_t batch) const {
+    return parts_.empty() ? RowRange{0, view_.k} : parts_[static_cast<size_t>(batch)];
+  }
+  int64_t Depth(int64_t batch) const { return PartOf(batch).end - PartOf(batch).begin; }
   // From a row of A to that of its scale factors.
   int64_t ScaleShift(int64_t batch) const { return groups_.empty() ? 0 : scale_shifts_[static_cast<size_t>(batch)]; }
 
-  // Row i of A: zeros outside of an image.
+  // Row i of A, Depth() elements: zeros outside of an image.
   void Left(int64_t batch, int64_t i, float* to) const {
+    if (!parts_.empty()) {
+      const auto [begin, end] = PartOf(batch);
+      const int64_t start = view_.LeftStart(batch, i, 0);
+      for (int64_t q = begin; q < end; ++q) to[q - begin] = At(operands_.a, start + q * view_.a.element);
+      return;
+    }
     for (unsigned run = 0; run < runs_; ++run) {
       const int64_t start = view_.LeftStart(batch, i, run);
       float* const first = to + run * view_.run;
@@ -57,6 +72,12 @@ class ElementView {
   }
   // Column j of B, its elements `step` apart.
   void Right(int64_t batch, int64_t j, float* to, int64_t step) const {
+    if (!parts_.empty()) {
+      const auto [begin, end] = PartOf(batch);
+      const int64_t start = view_.RightStart(batch, j, 0);
+      for (int64_t q = begin; q < end; ++q) to[(q - begin) * step] = At(operands_.b, start + q * view_.b.element);
+      return;
+    }
     for (unsigned run = 0; run < runs_; ++run) {
       const int64_t start = view_.RightStart(batch, j, run);
       float* const first = to + run * view_.run * step;
@@ -80,7 +101,7 @@ class ElementView {
   const ProductView& view_;
   const HostOperands& operands_;
   const unsigned runs_;  // of K
-  std::vector<RowRange> groups_{};
+  std::vector<RowRange> groups_{}, parts_{};
   std::vector<int64_t> scale_shifts_{};  // of each group
 };
 
@@ -135,7 +156,7 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
                         const Piece& piece, FunctionValues& functions) {
   const ProductView& view = epilogue.view();
   const int64_t columns = std::min<int64_t>(kColumns, view.n - piece.first);
-  const int64_t depth = view.k;
+  const int64_t depth = elements.Depth(piece.batch);
   std::vector<float> b(static_cast<size_t>(depth * kColumns)), a(static_cast<size_t>(depth * kRows));
   for (int64_t c = 0; c < columns; ++c) {
     elements.Right(piece.batch, epilogue.ColumnOfB(piece.first + c), b.data() + c, kColumns);
@@ -170,7 +191,7 @@ int64_t Products(const ProductView& view) { return view.kind == ProductView::kGr
 // Whatever the kernel wrote to rows that belong to no group.
 void CountOverwritten(const Problem& problem, const HostOperands& operands, const HostTensor& d, Comparison& into) {
   const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
-  if (grouped == nullptr) return;
+  if (grouped == nullptr || grouped->DividesK()) return;  // every row belongs to a group
   const std::vector<RowRange> groups = RowsOfGroups(*grouped, operands);
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
   std::vector<const HostTensor*> written = {&d};
@@ -228,7 +249,12 @@ Result<Comparison> CompareStrips(const ElementView& elements, const HostEpilogue
     for (int64_t batch = 0; batch < view.batches; ++batch) {
       const auto [begin, end] = groups.empty() ? RowRange{0, view.m} : groups[static_cast<size_t>(batch)];
       for (int64_t row = begin; row < end; row += most_rows) {
-        const Strip strip{batch, row, std::min<int64_t>(most_rows, end - row), elements.ScaleShift(batch)};
+        const Strip strip{batch,
+                          row,
+                          std::min<int64_t>(most_rows, end - row),
+                          elements.ScaleShift(batch),
+                          elements.PartOf(batch).begin,
+                          elements.Depth(batch)};
         LS_ASSIGN(const StripSums sums, sum_strip(strip));
         std::vector<Comparison> parts(static_cast<size_t>(strip.rows));
         ParallelFor(strip.rows, [&](int64_t i) {
@@ -268,7 +294,7 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
     Comparison& part = parts[static_cast<size_t>(item)];
     part = {};
     if (batch < 0) return;  // a row that belongs to no group
-    std::vector<float> left(static_cast<size_t>(view.k)), right(left.size());
+    std::vector<float> left(static_cast<size_t>(elements.Depth(batch))), right(left.size());
     elements.Left(batch, i, left.data());
     std::vector<ValueRange> block;
     for (int64_t column = first; column < std::min(columns, first + at_once); ++column) {

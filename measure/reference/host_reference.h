@@ -38,7 +38,8 @@ using EvaluateFunction =
 // Some rows of one product of the batch (of a grouped GEMM of the group).
 struct Strip {
   int64_t batch = 0, first_row = 0, rows = 0;
-  int64_t scale_shift = 0;  // of a group (ScaleShiftsOfGroups)
+  int64_t scale_shift = 0;         // of a group (ScaleShiftsOfGroups)
+  int64_t first_k = 0, depth = 0;  // its part of K
 };
 // Of each element of a strip the sum of its products and that of their magnitudes, in double precision: row-major, all
 // columns of the product, in the order in which the epilogue joins them.

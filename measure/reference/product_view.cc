@@ -38,18 +38,19 @@ void Describe(const GemmProblem& p, ProductView& view) {
   view.sparse_wide = DataTypeBits(p.a) > 8 ? 1 : 0;
 }
 
+// Groups of rows; or products of parts of K, which are matrices otherwise.
 void Describe(const GroupedGemmProblem& p, ProductView& view) {
   const bool b_k = p.b_major == Major::kK;
   view.m = p.Rows();
   view.n = p.n;
   view.k = view.run = p.k;
   view.batches = p.groups;
-  view.kind = ProductView::kGroups;
-  view.a = MatrixPlace(0, p.lda, 1);
+  view.kind = p.DividesK() ? ProductView::kMatrices : ProductView::kGroups;
+  view.a = p.DividesK() ? MatrixPlace(0, 1, p.lda) : MatrixPlace(0, p.lda, 1);
   view.b = MatrixPlace(p.stride_b, 0, b_k ? 1 : p.ldb);
   view.b.image = b_k ? p.ldb : 1;
-  view.c = MatrixPlace(0, p.ldc, 1);
-  view.d = MatrixPlace(0, p.ldd, 1);
+  view.c = MatrixPlace(p.stride_c, p.ldc, 1);
+  view.d = MatrixPlace(p.stride_d, p.ldd, 1);
   view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
 }
 

@@ -43,6 +43,7 @@ struct ProductView {
   double alpha, beta;
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
+  long long first_k;  // row of A and B at which K of the product in question begins, where products have parts of it
   long long scale_shift;  // kGroups: from the rows of A of the group in question to those of its scale factors
   int scale_blocks;     // 1, 2: both operands' are for each row and run, in blocks of 128 rows x 4 runs, or in rows
   int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
@@ -84,7 +85,7 @@ struct ProductView {
   // The first element of a run of a row of A, or -1 if it lies outside of the image and counts as zeros. Rows and
   // runs are below 2^31, so they are decomposed in 32 bits.
   LS_BOTH long long LeftStart(long long product, long long i, unsigned run_index) const {
-    if (OfMatrices()) return product * a.batch + i * a.pixel;
+    if (OfMatrices()) return product * a.batch + i * a.pixel + first_k * a.element;
     const unsigned pixels = output[0] * output[1] * output[2];
     long long in[3];
     if (kind == kGradientOfW) {
@@ -106,7 +107,7 @@ struct ProductView {
       return (unsigned)product / Taps() * b.batch + j + run_index / pixels * b.image + At(b, in);
     }
     const long long start = product * b.batch + j * b.image;
-    if (OfMatrices()) return start;
+    if (OfMatrices()) return start + first_k * b.element;
     unsigned at[3];
     Split(run_index, filter, at);
     return start + At(b, at);

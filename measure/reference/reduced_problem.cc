@@ -27,7 +27,7 @@ GemmProblem Packed(GemmProblem p) {
   return p;
 }
 GroupedGemmProblem Packed(GroupedGemmProblem p) {
-  p.lda = p.ldb = p.ldc = p.ldd = p.stride_b = 0;
+  p.lda = p.ldb = p.ldc = p.ldd = p.stride_b = p.stride_c = p.stride_d = 0;
   return p;
 }
 ConvProblem Packed(ConvProblem p) {
@@ -46,7 +46,7 @@ GroupedGemmProblem Shortened(GroupedGemmProblem p, const Schedule& s) {
   p.groups = std::min<int64_t>(p.groups, 3);
   p.m = Shorten(p.m, s.tile_m, 2 * kFullTiles);
   p.n = Shorten(p.n, s.tile_n, kFullTiles);
-  p.k = Shorten(p.k, s.tile_k, Blocks(s));
+  p.k = Shorten(p.k, s.tile_k, Blocks(s) * (p.DividesK() ? p.groups : 1));
   return p;
 }
 ConvProblem Shortened(ConvProblem p, const Schedule& s) {

@@ -1,0 +1,41 @@
+#include "compiler/legality/check_groups.h"
+
+#include <string>
+#include <utility>
+
+namespace laneshift::compiler {
+namespace {
+
+Error NotOfGroups(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
+
+// Rows of groups whose sizes only the device knows.
+Status CheckGroupsOfRows(const Schedule& s) {
+  if (s.d_store == StorePath::kTma)
+    return NotOfGroups("a bulk store would also write rows of the next group; use d_store=rows or d_store=direct");
+  if (s.scheduler != Scheduler::kStatic)
+    return NotOfGroups(
+        "only the device knows how many tiles groups have, a grid of one cluster for each needs the number; "
+        "use scheduler=static");
+  if (s.split_k > 1) return NotOfGroups("only the device knows which tiles of groups are left over; use split_k=1");
+  if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several groups, each with its own B; use b_keep=0");
+  return Ok();
+}
+
+// Parts of K: one CTA adds up each tile, block after block, however many there are.
+Status CheckPartsOfK(const Schedule& s) {
+  if (s.scheduler != Scheduler::kStatic)
+    return NotOfGroups(
+        "parts of K are found in the order of tiles, which launch control does not keep; use scheduler=static");
+  if (s.split_k > 1) return NotOfGroups("only the device knows how long parts of K are; use split_k=1");
+  if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several parts of K; use b_keep=0");
+  return Ok();
+}
+
+}  // namespace
+
+Status CheckGroups(const Contraction& contraction, const Schedule& schedule) {
+  if (contraction.grouped) return CheckGroupsOfRows(schedule);
+  return contraction.parts_of_k ? CheckPartsOfK(schedule) : Ok();
+}
+
+}  // namespace laneshift::compiler
