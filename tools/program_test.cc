@@ -392,6 +392,8 @@ TEST_F(Program, HelpExplainsKeysAndTopics) {
   EXPECT_NE(Call({"help", "gemm"}).output.find("lda="), std::string::npos);
   EXPECT_NE(Call({"help", "stages"}).output.find("shared-memory ring"), std::string::npos);
   EXPECT_NE(Call({"help", "db", "prune"}).output.find("--dry-run"), std::string::npos);
+  EXPECT_EQ(Call({"help", "db", "prune"}).output, Call({"db", "prune", "--help"}).output);
+  EXPECT_EQ(Call({"help", "run"}).output, Call({"run", "--help"}).output);
   for (const char* topic : {"gemm", "conv", "grouped_gemm", "schedule", "epilogue", "numerics", "types", "targets",
                             "policies", "store", "exit-codes"}) {
     const Json page = CallJson({"help", topic}).at(0);
