@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/fingerprint.h"
 #include "compiler/functions/function_module.h"
 #include "ir/function_call.h"
 #include "nvrtc/include_closure.h"
 #include "nvrtc/signature.h"
+#include "store/temporary_directory.h"
 
 namespace laneshift::nvrtc {
 namespace {
@@ -213,12 +215,40 @@ TEST_F(FunctionLibraryTest, FindsIncludesAndSeesThemChange) {
 }
 
 TEST(IncludeClosure, ReadsDirectives) {
-  const auto includes = IncludesOf("#include <a.h>\n  #  include \"b/c.h\" // d\n// #include <e.h>\n#include MACRO\n");
-  ASSERT_EQ(includes.size(), 2u);
-  EXPECT_EQ(includes[0].name, "a.h");
-  EXPECT_FALSE(includes[0].quoted);
-  EXPECT_EQ(includes[1].name, "b/c.h");
-  EXPECT_TRUE(includes[1].quoted);
+  const Directives found = DirectivesOf(
+      "#include <a.h>\n  #  include \"b/c.h\" // d\n// #include <e.h>\n#define MACRO <f.h>\n#define LESS(a) a < 1\n");
+  ASSERT_EQ(found.includes.size(), 2u);
+  EXPECT_EQ(found.includes[0].name, "a.h");
+  EXPECT_FALSE(found.includes[0].quoted);
+  EXPECT_EQ(found.includes[1].name, "b/c.h");
+  EXPECT_TRUE(found.includes[1].quoted);
+  EXPECT_FALSE(found.by_macro);
+  ASSERT_EQ(found.defined.size(), 1u);
+  EXPECT_EQ(found.defined[0].name, "f.h");
+  EXPECT_TRUE(DirectivesOf("#include MACRO\n").by_macro);
+}
+
+// Its contents are part of the digest, so that a change is compiled again.
+TEST(IncludeClosure, CoversFilesThatMacrosName) {
+  const store::TemporaryDirectory directory;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(directory.path() + "/" + name) << text;
+  };
+  const auto digest = [&](std::string_view source) {
+    base::Fingerprinter fingerprint;
+    const Status added = AddIncludes(fingerprint, source, {directory.path(), {}, {}});
+    EXPECT_TRUE(added.has_value()) << (added ? "" : added.error().message);
+    return fingerprint.Finish().Hex();
+  };
+  write("names.h", "#define TABLE \"table.h\"\n");
+  write("table.h", "#include \"row.h\"\n");
+  write("row.h", "1");
+  const char* const source = "#include \"names.h\"\n#include TABLE\n";
+  const char* const unused = "#include \"names.h\"\n";
+  const std::string first = digest(source), without = digest(unused);
+  write("row.h", "2");
+  EXPECT_NE(digest(source), first);
+  EXPECT_EQ(digest(unused), without) << "nothing includes the table";
 }
 
 TEST(FunctionLibrary, WithoutNvrtcSaysSo) {

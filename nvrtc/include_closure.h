@@ -1,4 +1,5 @@
-// The files that a source includes, found without compiling it: by its directives, under whatever conditions.
+// The files that a source includes, found without compiling it: by its directives, under whatever conditions. Where a
+// macro names the file (`#include TABLE`), every file counts that any #define names.
 //
 // Thread-safety: reads files; no shared state.
 #pragma once
@@ -29,11 +30,16 @@ struct IncludePath {
 // that is not found adds its name. kInvalidArgument, by name: one that is not a regular file or too large, or too many.
 Status AddIncludes(base::Fingerprinter& digest, std::string_view source, const IncludePath& path);
 
-// The files that `text` names: their names, and whether they are in quotes.
+// What the directives of `text` name: files, and whether their names are in quotes.
 struct Include {
-  std::string_view name;
+  std::string name;
   bool quoted = false;
 };
-std::vector<Include> IncludesOf(std::string_view text);
+struct Directives {
+  std::vector<Include> includes;
+  bool by_macro = false;         // it includes what a macro names, too
+  std::vector<Include> defined;  // the names in #define, which may be those of files
+};
+Directives DirectivesOf(std::string_view text);
 
 }  // namespace laneshift::nvrtc

@@ -1,12 +1,17 @@
-// Fails the n-th call of the driver, n = 1, 2, …, once or from then on, from opening an engine to the result of its
-// kernel: an error by name or the right numbers, nothing left allocated, and an engine that works once the driver does.
+// Fails the n-th call of the driver, once or from then on, from opening an engine to the result of its kernel, or to
+// the times of a schedule: an error by name or the right numbers, no kernel called wrong, nothing left allocated, and
+// an engine that works once the driver does.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -15,6 +20,7 @@
 #include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
 #include "measure/device_operands.h"
+#include "measure/problem_bench.h"
 #include "measure/reference/host_reference.h"
 #include "runtime/engine_parts.h"
 #include "runtime/open_device.h"
@@ -117,7 +123,41 @@ std::optional<Error> ComputeOnce(const Engine& engine, const Problem& problem) {
   return done ? std::nullopt : std::optional(done.error());
 }
 
-class DriverFault : public testing::TestWithParam<bool> {
+// What a worker of the tuner does: checks a schedule, then times it.
+std::optional<Error> MeasureOnce(const Engine& engine, const Problem& problem) {
+  constexpr int kRounds = 2;
+  const auto run = [&]() -> Status {
+    LS_ASSIGN(const auto bench, measure::ProblemBench::Open(engine, problem, {}));
+    LS_ASSIGN(const Plan plan, engine.MakePlan(problem));
+    LS_ASSIGN(const ScheduleConstraint schedule, ParseSchedule(plan.report().schedule));
+    const autotune::Trial trial = bench->Check(schedule.value);
+    EXPECT_NE(trial.verdict, store::Verdict::kWrong)
+        << FaultyCalls::Instance().failed << " failed, and the kernel was blamed: " << trial.detail;
+    if (trial.verdict != store::Verdict::kPassed) return MakeError(ErrorCode::kDriver, trial.detail);
+    LS_ASSIGN(const autotune::SampleTable samples, bench->Time({schedule.value}, kRounds));
+    EXPECT_EQ(samples.at(0).size(), static_cast<size_t>(kRounds));
+    for (const store::Sample& sample : samples.at(0)) EXPECT_TRUE(std::isfinite(sample.time_us) && sample.time_us >= 0);
+    return Ok();
+  };
+  const Status done = run();
+  return done ? std::nullopt : std::optional(done.error());
+}
+
+struct Work {
+  const char* name;
+  const char* problem;
+  std::optional<Error> (*once)(const Engine&, const Problem&);
+  int every;                       // call up to this one fails in turn; later ones at growing distances
+  std::vector<const char*> calls;  // among those that failed
+};
+void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
+const Work kWork[] = {
+    {"Compute", "gemm m=24 n=16 k=32", ComputeOnce, 2000, {"cuLaunchKernelEx", "cuModuleLoadDataEx", "cuMemAlloc_v2"}},
+    // With rint the reference is the host's.
+    {"Measure", "gemm m=24 n=16 k=32 epilogue=rint", MeasureOnce, 160, {"cuLaunchKernelEx", "cuEventCreate"}},
+};
+
+class DriverFault : public testing::TestWithParam<std::tuple<Work, bool>> {
  protected:
   void SetUp() override { base::SetLogLevel(base::LogLevel::kOff); }
   void TearDown() override { base::SetLogLevel(base::LogLevel::kWarn); }
@@ -137,18 +177,19 @@ class DriverFault : public testing::TestWithParam<bool> {
 };
 
 TEST_P(DriverFault, EveryCallMayFail) {
-  const Problem problem = *CompleteProblem(*ParseProblem("gemm m=24 n=16 k=32"));
+  const auto& [work, for_good] = GetParam();
+  const Problem problem = *CompleteProblem(*ParseProblem(work.problem));
   FaultyCalls& calls = FaultyCalls::Instance();
   std::map<std::string, int> met;
   int n = 1;
-  for (bool failed = true; failed; ++n) {
-    ASSERT_LT(n, 2000) << "the calls never run out";
+  for (bool failed = true; failed; n += n < work.every ? 1 : n / 12) {
+    ASSERT_LT(n, 10000) << "the calls never run out";
     calls = {};
     calls.countdown = n;
-    calls.for_good = GetParam();
+    calls.for_good = for_good;
     {
       const auto engine = Open();
-      const auto error = engine ? ComputeOnce(*engine, problem) : std::optional(engine.error());
+      const auto error = engine ? work.once(*engine, problem) : std::optional(engine.error());
       failed = !calls.failed.empty();
       const std::string when = Cat("call ", n, ", ", calls.failed);
       if (failed) ++met[calls.failed];
@@ -160,7 +201,7 @@ TEST_P(DriverFault, EveryCallMayFail) {
       calls.countdown = 0;
       calls.for_good = false;
       if (engine && failed) {
-        const auto again = ComputeOnce(*engine, problem);
+        const auto again = work.once(*engine, problem);
         EXPECT_EQ(again, std::nullopt) << when << ": " << again->message;
       }
     }
@@ -172,11 +213,13 @@ TEST_P(DriverFault, EveryCallMayFail) {
     }
   }
   EXPECT_GT(met.size(), 12u) << "hardly any function was called";
-  EXPECT_TRUE(met.contains("cuLaunchKernelEx") && met.contains("cuModuleLoadDataEx") && met.contains("cuMemAlloc_v2"));
+  for (const char* call : work.calls) EXPECT_TRUE(met.contains(call)) << call;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DriverFault, testing::Bool(),
-                         [](const auto& one) { return std::string(one.param ? "from_then_on" : "once"); });
+INSTANTIATE_TEST_SUITE_P(Kinds, DriverFault, testing::Combine(testing::ValuesIn(kWork), testing::Bool()),
+                         [](const auto& one) {
+                           return Cat(std::get<0>(one.param).name, std::get<1>(one.param) ? "_from_then_on" : "_once");
+                         });
 
 }  // namespace
 }  // namespace laneshift

@@ -131,6 +131,13 @@ TEST_F(Db, TextThatIsWrongIsRefusedWithItsLineAndChangesNothing) {
   EXPECT_EQ(Call({"import", Path("text")}).exit_code, 1);
 }
 
+TEST_F(Db, ALineWithoutEndIsRefused) {
+  const auto refused = Call({"import", "/dev/zero"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.messages.find("/dev/zero:1: the line has more than 268435456 bytes"), std::string::npos)
+      << refused.messages;
+}
+
 TEST_F(Db, RecordsThatMeanNothingHereStayOutside) {
   Fill("other", "walk=sideways");
   const Json merged = CallJson({"merge", Path("other")}).at(0);
@@ -149,6 +156,28 @@ TEST_F(Db, APipeOfTextIsRead) {
       std::async(std::launch::async, [&] { std::ofstream(fifo) << std::ifstream(Path("other.jsonl")).rdbuf(); });
   EXPECT_EQ(CallJson({"import", fifo}).at(0)["added"], 3);
   writing.get();
+}
+
+// A store is a database, so that what lies in its place is not read as text.
+TEST_F(Db, AFifoInTheStoresPlaceIsNotWaitedFor) {
+  std::filesystem::create_directory(Path("own"));
+  ASSERT_EQ(mkfifo((Path("own") + "/laneshift.db").c_str(), 0600), 0);
+  Fill("other", "stages=2");
+  const std::vector<std::vector<std::string>> verbs = {{"list"},
+                                                       {"show", "key of stages=2"},
+                                                       {"export"},
+                                                       {"verify"},
+                                                       {"diff", Path("other")},
+                                                       {"seal", Path("sealed.db")},
+                                                       {"prune", "--damaged"},
+                                                       {"diff", Path("own"), Path("other")},
+                                                       {"merge", Path("own")},
+                                                       {"import", Path("own")}};
+  for (const std::vector<std::string>& verb : verbs) {
+    const base::ProgramResult refused = Call(verb);
+    EXPECT_GT(refused.exit_code, 0) << base::Join(verb, " ") << refused.output;
+    EXPECT_NE(refused.messages.find("FIFO"), std::string::npos) << base::Join(verb, " ") << refused.messages;
+  }
 }
 
 TEST_F(Db, VerifyFindsDamage) {

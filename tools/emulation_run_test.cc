@@ -160,7 +160,8 @@ TEST_F(EmulationRun, WritesNowhereElse) {
     ASSERT_FALSE(outcome.has_value()) << path;
     EXPECT_NE(outcome.error().message.find("--allow-outside"), std::string::npos) << outcome.error().message;
   }
-  for (const char* path : {"link.bin", "inner", "no/x.bin", ".."}) EXPECT_FALSE(write(path).has_value()) << path;
+  for (const char* path : {"link.bin", "inner", "no/x.bin", "..", "x\\u0000.bin"})
+    EXPECT_FALSE(write(path).has_value()) << path;
   EXPECT_TRUE(std::filesystem::is_empty(outside));
   allows_outside = true;
   EXPECT_TRUE(write((outside / "x.bin").string()).has_value());
@@ -178,6 +179,7 @@ TEST_F(EmulationRun, ReadsRegularFilesOnly) {
   EXPECT_NE(read(R"("npy": "fifo")").find("is a FIFO"), std::string::npos);
   EXPECT_NE(read(R"("raw": "/dev/zero")").find("is a character device"), std::string::npos);
   EXPECT_NE(read(R"("raw": ".")").find("is a directory"), std::string::npos);
+  EXPECT_NE(read(R"("raw": "x\u0000y")").find("has a zero byte in its name"), std::string::npos);
   EXPECT_NE(read(R"("raw": "none")").find("cannot be opened"), std::string::npos);
 }
 

@@ -117,6 +117,9 @@ TEST_F(FunctionWorker, SourcesAndIncludesAreRegularFilesOfSomeSize) {
     if (std::string(part).starts_with("No such")) continue;
     const Error included = ErrorOf(library, "#include \"" + file + "\"\nfloat F(float v) { return v; }");
     EXPECT_NE(included.message.find(part), std::string::npos) << included.message;
+    const Error by_macro =
+        ErrorOf(library, "#define NAME \"" + file + "\"\n#include NAME\nfloat F(float v) { return v; }");
+    EXPECT_NE(by_macro.message.find(part), std::string::npos) << by_macro.message;
   }
   std::filesystem::create_directory(directory_.path() + "/d.cu");
   const auto problem = library.ReadProblem("gemm m=16 n=16 k=16 epilogue=" + directory_.path() + "/d.cu:F");

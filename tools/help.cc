@@ -120,9 +120,10 @@ Result<int> Help(const CLI::App& program, const HelpOptions& options) {
       std::printf("%s\n", JsonLine(VerbJson(*verb)).c_str());
       return static_cast<int>(kExitOk);
     }
-    std::string name = "laneshift";
-    for (const std::string& word : options.words) name += Cat(" ", word);
-    std::fputs(verb->help(options.words.empty() ? "" : name).c_str(), stdout);
+    // The text appends the verb's own name.
+    std::string before = "laneshift";
+    for (size_t i = 0; i + 1 < options.words.size(); ++i) before += Cat(" ", options.words[i]);
+    std::fputs(verb->help(options.words.empty() ? "" : before).c_str(), stdout);
     if (options.words.empty()) PrintTopics();
     return static_cast<int>(kExitOk);
   }

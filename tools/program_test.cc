@@ -353,6 +353,18 @@ TEST_F(Program, OutputThatCannotBeWrittenIsAFailure) {
   }
 }
 
+// Beyond the limit on file sizes the system would end the program by SIGXFSZ.
+TEST_F(Program, OutputBeyondTheLimitOnFileSizesIsAFailure) {
+  const std::string line = base::Cat("ulimit -f 1; LANESHIFT_CACHE_DIR=", File("store"), " exec ", LANESHIFT_PROGRAM,
+                                     " compile gemm m=16 n=16 k=16 > ", File("out.ptx"));
+  const auto result =
+      base::RunProgram({.argv = {"/bin/sh", "-c", line}, .input = {}, .timeout = std::chrono::seconds(60)});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->signal, 0);
+  EXPECT_EQ(result->exit_code, 1);
+  EXPECT_NE(result->messages.find("laneshift: error: standard output c"), std::string::npos) << result->messages;
+}
+
 // Every verb and every verb of db: its help fits 80 columns, it has --json, and a manual page and completions name it.
 TEST_F(Program, EveryVerbIsExplainedEverywhere) {
   const Json program = CallJson({"help"}).at(0);
@@ -380,6 +392,8 @@ TEST_F(Program, HelpExplainsKeysAndTopics) {
   EXPECT_NE(Call({"help", "gemm"}).output.find("lda="), std::string::npos);
   EXPECT_NE(Call({"help", "stages"}).output.find("shared-memory ring"), std::string::npos);
   EXPECT_NE(Call({"help", "db", "prune"}).output.find("--dry-run"), std::string::npos);
+  EXPECT_EQ(Call({"help", "db", "prune"}).output, Call({"db", "prune", "--help"}).output);
+  EXPECT_EQ(Call({"help", "run"}).output, Call({"run", "--help"}).output);
   for (const char* topic : {"gemm", "conv", "grouped_gemm", "schedule", "epilogue", "numerics", "types", "targets",
                             "policies", "store", "exit-codes"}) {
     const Json page = CallJson({"help", topic}).at(0);

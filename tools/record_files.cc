@@ -1,5 +1,6 @@
 #include "tools/record_files.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,12 +23,36 @@ Error Unreadable(const std::string& name) {
   return MakeError(ErrorCode::kDriver, Cat(name, ": cannot be read: ", std::strerror(errno)));
 }
 
+// As much as a row of the store may have (store/database.cc): a device without end of line is no file of records.
+constexpr size_t kMaxLine = size_t{256} << 20;
+
+// As std::getline, but it stops within a line of more than kMaxLine bytes.
+bool ReadLine(std::istream& lines, std::string& line) {
+  line.clear();
+  std::array<char, 1 << 14> part;
+  while (line.size() <= kMaxLine) {
+    lines.getline(part.data(), part.size());
+    const auto count = static_cast<size_t>(lines.gcount());
+    if (lines.good()) {  // with the end of the line, which is counted
+      line.append(part.data(), count - 1);
+      return true;
+    }
+    line.append(part.data(), count);
+    if (lines.bad() || lines.eof()) return !lines.bad() && !line.empty();
+    lines.clear();  // the part is full
+  }
+  return true;
+}
+
 Status VisitLines(std::istream& lines, const std::string& name, const store::RecordVisitor& visit) {
   std::string line;
   bool begun = false;
-  for (int64_t number = 1; std::getline(lines, line); ++number) {
-    if (base::Trim(line).empty()) continue;
+  for (int64_t number = 1; ReadLine(lines, line); ++number) {
     const auto within = [&](const Error& error) { return error.Within(Cat(name, ":", number)); };
+    if (line.size() > kMaxLine) {
+      return within(MakeError(ErrorCode::kCorrupt, Cat("the line has more than ", kMaxLine, " bytes; no record has")));
+    }
+    if (base::Trim(line).empty()) continue;
     if (!begun) {
       if (Status header = CheckRecordHeader(line); !header) return within(header.error());
       begun = true;
@@ -76,7 +101,9 @@ Result<store::RecordSource> OpenRecords(const std::string& path, const Settings&
   if (!fs::exists(file, unreadable)) {
     return MakeError(ErrorCode::kNotFound, Cat(file, ": there is no such file"));
   }
-  LS_ASSIGN(const bool is_database, IsDatabase(file));
+  // A store, or what has the name of one in a directory, is never text: a FIFO in its place would be waited for.
+  const bool named = file == path;
+  LS_ASSIGN(const bool is_database, named ? IsDatabase(file) : Result<bool>(true));
   if (!is_database) {
     return store::RecordSource([file](const store::RecordVisitor& visit) {
       std::ifstream lines(file);

@@ -42,6 +42,15 @@ CuResult LoadBinary(FatBinary& binary) {
   return binary.result;
 }
 
+// What names nothing is not found later; the callers return nothing that could say so.
+void RegisterSymbol(std::unordered_map<const void*, Symbol> Registry::*symbols, void** module, const void* host,
+                    const char* name) {
+  if (module == nullptr || name == nullptr) return;
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  (registry.*symbols)[host] = {reinterpret_cast<FatBinary*>(module), name};
+}
+
 struct CallConfiguration {
   Dim3 grid, block;
   size_t shared_bytes;
@@ -87,21 +96,17 @@ void RegisterFatBinaryEnd(void**) {}
 // The program is ending: what was loaded goes with it.
 void UnregisterFatBinary(void**) {}
 void RegisterFunction(void** module, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
-  Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
-  registry.functions[host] = {reinterpret_cast<FatBinary*>(module), name};
+  RegisterSymbol(&Registry::functions, module, host, name);
 }
 void RegisterVariable(void** module, char* host, char*, const char* name, int, size_t, int, int) {
-  Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
-  registry.variables[host] = {reinterpret_cast<FatBinary*>(module), name};
+  RegisterSymbol(&Registry::variables, module, host, name);
 }
 void RegisterManagedVariable(void** module, void** host, char*, const char* name, int, size_t, int, int) {
-  Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
-  registry.variables[host] = {reinterpret_cast<FatBinary*>(module), name};
+  RegisterSymbol(&Registry::variables, module, host, name);
 }
-char InitModule(void** module) { return LoadBinary(*reinterpret_cast<FatBinary*>(module)) == device::kCuSuccess; }
+char InitModule(void** module) {
+  return module != nullptr && LoadBinary(*reinterpret_cast<FatBinary*>(module)) == device::kCuSuccess;
+}
 
 CudaError body::CompilerGetKernel(CuFunction* kernel, const void* symbol) {
   return Remember(FindFunction(symbol, kernel));

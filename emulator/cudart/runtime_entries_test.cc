@@ -47,5 +47,22 @@ TEST(RuntimeEntries, RefuseNullPointers) {
   EXPECT_EQ(GetLastError(), 1) << "a refusal is an error as any other";
 }
 
+// These return nothing, or whether there is a module; what was not registered is not found.
+TEST(RuntimeEntries, RegisterNothingUnderNoName) {
+  int host = 0;
+  void** const module = RegisterFatBinary(nullptr);
+  const char* const address = reinterpret_cast<const char*>(&host);
+  RegisterFunction(nullptr, address, nullptr, "f", 0, nullptr, nullptr, nullptr, nullptr, nullptr);
+  RegisterFunction(module, address, nullptr, nullptr, 0, nullptr, nullptr, nullptr, nullptr, nullptr);
+  RegisterVariable(nullptr, reinterpret_cast<char*>(&host), nullptr, nullptr, 0, 4, 0, 0);
+  RegisterManagedVariable(nullptr, nullptr, nullptr, nullptr, 0, 4, 0, 0);
+  EXPECT_EQ(InitModule(nullptr), 0);
+  CuDevicePtr pointer = 0;
+  size_t bytes = 0;
+  EXPECT_NE(FindVariable(&host, &pointer, &bytes), 0);
+  CuFunction function = nullptr;
+  EXPECT_NE(FindFunction(&host, &function), 0);
+}
+
 }  // namespace
 }  // namespace laneshift::emulator::runtime

@@ -46,8 +46,9 @@ Result<Draw> ParseDraw(std::string_view line) {
               .multiprocessors = static_cast<int>(*count)};
 }
 
-Draw MakeDraw(Dice& dice, std::string_view target) {
-  const std::vector<std::string_view> kinds = ir::ProblemKinds();
+Draw MakeDraw(Dice& dice, std::string_view target, std::string_view kind) {
+  std::vector<std::string_view> kinds = ir::ProblemKinds();
+  if (!kind.empty()) kinds = {kind};
   std::vector<const target::Target*> targets;
   for (const target::Target& known : target::Targets()) {
     if (target.empty() || known.name == target) targets.push_back(&known);

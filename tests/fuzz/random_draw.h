@@ -34,7 +34,8 @@ struct Draw {
 };
 Result<Draw> ParseDraw(std::string_view line);
 
-// A draw for the target, or for any if it is empty. Most problems are valid; a schedule need not fit.
-Draw MakeDraw(Dice& dice, std::string_view target);
+// A draw for the target and of the kind of problem, or of any where that is empty. Most problems are valid; a schedule
+// need not fit.
+Draw MakeDraw(Dice& dice, std::string_view target, std::string_view kind = "");
 
 }  // namespace laneshift::fuzz

@@ -1,12 +1,13 @@
 // Random problems with random schedules on the emulator: each must be right or refused by name.
 //
 //   build/random_kernels --seconds 600 --seed 1             both targets, for ten minutes
-//   build/random_kernels --draws 100 --target sm_90a --json
+//   build/random_kernels --draws 100 --target sm_90a --kind conv_wgrad --json
 //   build/random_kernels --only "gemm m=16 n=16 k=16; tile=64x16; sm_100a; late; 8"
 //
 // Every draw runs in a separate process, so that one that aborts or hangs is a finding like any other. A finding is
 // reduced and printed as the `laneshift run` command that repeats it. Exit code: 0 nothing found, 1 findings, 2 usage.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -19,6 +20,7 @@
 
 #include "base/subprocess.h"
 #include "base/text.h"
+#include "ir/grammar.h"
 #include "target/target.h"
 #include "tests/fuzz/draw_check.h"
 #include "tests/fuzz/random_draw.h"
@@ -36,7 +38,7 @@ struct Options {
   double seconds = 0;
   int64_t draws = 0;
   uint64_t seed = 1;
-  std::string target;
+  std::string target, kind;  // empty: any
   int jobs = 0;
   int64_t assemble = 4;  // one in so many draws
   int timeout_s = 120;
@@ -66,7 +68,7 @@ int PrintJudged(const Draw& draw, Assembly assembly) {
 int JudgeHere(const Options& options) {
   if (options.child >= 0) {
     Dice dice(SeedOf(options, options.child));
-    return PrintJudged(MakeDraw(dice, options.target), AssemblyOf(options, options.child));
+    return PrintJudged(MakeDraw(dice, options.target, options.kind), AssemblyOf(options, options.child));
   }
   const auto draw = ParseDraw(options.only);
   if (!draw) {
@@ -149,8 +151,9 @@ class Search {
   }
 
   void Take(int64_t draw) {
-    const Judged judged = JudgeElsewhere(options_, {"--in-process", "--seed", Cat(options_.seed), "--draw", Cat(draw),
-                                                    "--target", options_.target, "--assemble", Cat(options_.assemble)});
+    const Judged judged =
+        JudgeElsewhere(options_, {"--in-process", "--seed", Cat(options_.seed), "--draw", Cat(draw), "--target",
+                                  options_.target, "--kind", options_.kind, "--assemble", Cat(options_.assemble)});
     {
       const std::lock_guard lock(mutex_);
       ++counts_[judged.judgement.verdict];
@@ -183,8 +186,12 @@ class Search {
     if (!command.empty() && !IsNew(command)) return;
     const std::lock_guard lock(mutex_);
     ++findings_;
-    const std::string repeat =
-        command.empty() ? Cat("random_kernels --seed ", options_.seed, " --draw ", draw) : command;
+    std::string repeat = command;
+    if (command.empty()) {
+      repeat = Cat("random_kernels --seed ", options_.seed, " --draw ", draw);
+      if (!options_.target.empty()) repeat += Cat(" --target ", options_.target);
+      if (!options_.kind.empty()) repeat += Cat(" --kind ", options_.kind);
+    }
     if (options_.json) {
       const nlohmann::ordered_json object = {{"draw", draw}, {"reason", judgement.reason}, {"command", repeat}};
       std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
@@ -228,6 +235,7 @@ int Main(int argc, char** argv) {
   app.add_option("--draws", options.draws, "how many; 0: until --seconds have passed")->capture_default_str();
   app.add_option("--seed", options.seed, "equal seeds draw alike")->capture_default_str();
   app.add_option("--target", options.target, "only this one; else both");
+  app.add_option("--kind", options.kind, "only problems of this kind; else all");
   app.add_option("--jobs", options.jobs, "draws at one time; 0: as many as there are cores")->capture_default_str();
   app.add_option("--assemble", options.assemble, "one kernel in so many goes through ptxas; 0: none")
       ->capture_default_str();
@@ -247,6 +255,13 @@ int Main(int argc, char** argv) {
       std::fprintf(stderr, "random_kernels: %s\n", known.error().message.c_str());
       return 2;
     }
+  }
+  const std::vector<std::string_view> known_kinds = ir::ProblemKinds();
+  const std::vector<std::string> kinds(known_kinds.begin(), known_kinds.end());
+  if (!options.kind.empty() && std::find(kinds.begin(), kinds.end(), options.kind) == kinds.end()) {
+    std::fprintf(stderr, "random_kernels: --kind: '%s' is none of %s\n", options.kind.c_str(),
+                 base::Join(kinds, ", ").c_str());
+    return 2;
   }
   if (in_process || options.child >= 0 || !options.only.empty()) return JudgeHere(options);
   if (options.draws <= 0 && options.seconds <= 0) {

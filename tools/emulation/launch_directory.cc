@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/message.h"
 #include "base/read_file.h"
 #include "base/text.h"
 
@@ -15,15 +16,23 @@ Error Refused(const fs::path& path, std::string_view why) {
   return MakeError(ErrorCode::kInvalidArgument, Cat("the file ", path.string(), " ", why));
 }
 
+// The system would take what stands before the zero.
+Status CheckName(const std::string& name) {
+  if (name.find('\0') == std::string::npos) return Ok();
+  return Refused(base::Escape(name), "has a zero byte in its name");
+}
+
 }  // namespace
 
 Result<std::string> LaunchDirectory::ToRead(const std::string& name) const {
+  LS_TRY(CheckName(name));
   std::string file = (fs::path(path) / name).string();
   LS_TRY(base::CheckRegularFile(file));
   return file;
 }
 
 Result<std::string> LaunchDirectory::ToWrite(const std::string& name) const {
+  LS_TRY(CheckName(name));
   const fs::path file = fs::path(path) / name;
   if (allows_outside) return file.string();
   std::error_code failed;
