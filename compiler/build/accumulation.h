@@ -17,7 +17,7 @@ namespace laneshift::compiler {
 // The tile that a role multiplies.
 struct ProductTile {
   Corner corner{};
-  ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has one of its own
+  ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has a separate one
   std::vector<ir::ValueId>
       warp_rows{};  // of D, at which the warp's sums of each block begin; none where the role adds none up
 };

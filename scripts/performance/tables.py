@@ -125,6 +125,17 @@ def gradients_below():
                   for row in sorted(rows_of("conv_gradients_h200"), key=ratio) if ratio(row) < 0.97])
 
 
+def depthwise():
+    return table(["problem", "schedule", "us", "cuDNN us", "cuDNN / ours"],
+                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
+                  for row in rows_of("conv_depthwise_h200")])
+
+
+def depthwise_groups():
+    return groups([(name, rows_of("conv_depthwise_h200", of_kind(kind)))
+                   for name, kind in (("forward", "conv"), ("gradient of the input", "conv_dgrad"))], floors=False)
+
+
 def fp8_promotion():
     found = {}
     for row in rows_of("fp8_promotion_h200"):
@@ -276,6 +287,8 @@ TABLES = {
     "conv_below": conv_below,
     "gradient_groups": gradient_groups,
     "gradients_below": gradients_below,
+    "depthwise": depthwise,
+    "depthwise_groups": depthwise_groups,
     "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,
     "conv_profiles": lambda: profiles("conv"),
