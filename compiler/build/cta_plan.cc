@@ -16,6 +16,8 @@ namespace {
 // accumulators of at most kNarrow columns need no split.
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
+constexpr int kFewStarts =
+    16;  // registers for where bulk copies begin that kTmaOnly leaves to the thread that issues them
 constexpr RegisterSplit kWithUnrolledGather = {104, 200};
 constexpr int kNarrow = 128;
 constexpr int kWidestSubtile = 64;  // columns
@@ -31,7 +33,7 @@ int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks;
 // Load 0: as launched.
 RegisterSplit RegistersOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, bool promotes) {
   if (plan.in_tensor_memory || schedule.math_warpgroups < 2) return {0, 0};
-  if (!needs.copies) return kTmaOnly;
+  if (!needs.copies) return needs.start_registers <= kFewStarts ? kTmaOnly : kWithCopies;
   if (AccumulatorColumns(plan) <= kNarrow && !promotes) return {0, 0};
   return needs.unrolls ? kWithUnrolledGather : kWithCopies;
 }

@@ -1,6 +1,7 @@
 #include "compiler/build/kernel_frame.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "compiler/build/accumulation.h"
@@ -372,8 +373,10 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
   program.channels = std::move(parts.channels);
   const Channels channels = DeclareChannels(schedule, target, program);
   const bool single_accesses = parts.output->AccessWidthOf(Operand::kD, 2) == 1;
+  const int starts = std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
+                                     [](int sum, const auto& loader) { return sum + loader->StartRegisters(); });
   const CtaPlan plan =
-      PlanCta({program, channels.rings, copies, unrolls, single_accesses}, schedule, parts.terms, target);
+      PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts}, schedule, parts.terms, target);
   program.buffers = plan.buffers;
   DeclareParams(parts, schedule, plan, program);
   Roles(parts, schedule, channels, plan, program).Write();

@@ -34,6 +34,8 @@ class OperandLoader {
   const LoadTarget& target() const { return target_; }
   // Whether threads load it by code that is unrolled over a filter.
   virtual bool Unrolls() const { return false; }
+  // Registers in which the thread that issues bulk copies keeps where each of them begins, for a tile.
+  virtual int StartRegisters() const { return 0; }
   // The kernel's parameters for the operand.
   virtual void AddParams(std::vector<ir::Param>& params) const = 0;
   // Finds where an output tile begins in the operand; the function returned loads one block of K.

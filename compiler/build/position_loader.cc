@@ -36,10 +36,16 @@ PositionLoader::Piece PositionLoader::PieceOf(Builder& b, ValueId channel, const
   return piece;
 }
 
+bool PositionLoader::TapsAreColumns() const { return reads_taps_ && taps_ != FilterTaps::kMatrices; }
+
+int PositionLoader::StartRegisters() const {
+  return TapsAreColumns() ? matrix_.tile.Columns() * (1 + static_cast<int>(pixels_.dimensions)) : 0;
+}
+
 std::vector<PositionLoader::Piece> PositionLoader::PiecesOf(Builder& b, const Corner& corner) const {
   const bool of_a = matrix_.operand == Operand::kA;
   const ValueId first = of_a ? corner.row : parts_.ColumnOfB(b, corner.column);
-  if (!reads_taps_ || taps_ == FilterTaps::kMatrices) {
+  if (!TapsAreColumns()) {
     const TapOfGroup tap = DecodeTap(b, pixels_.dimensions, corner.batch);
     const ValueId of_group = b.Mul({tap.group, b.ParamValue(of_a ? Binding::kM : Binding::kN)});
     return {PieceOf(b, b.Add({first, of_group}), tap.taps)};

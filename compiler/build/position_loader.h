@@ -34,9 +34,12 @@ class PositionLoader final : public OperandLoader {
         parts_(parts) {}
 
   void AddParams(std::vector<ir::Param>& params) const override;
+  int StartRegisters() const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
 
  private:
+  // Whether each swizzle span of the tile is a tap's, which a separate copy brings.
+  bool TapsAreColumns() const;
   // What one copy brings of each block: where its channels begin, how far from the index its pixels are, and the column
   // of the tile that it fills.
   struct Piece {
