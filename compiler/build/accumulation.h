@@ -18,8 +18,8 @@ namespace laneshift::compiler {
 struct ProductTile {
   Corner corner{};
   ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has a separate one
-  std::vector<ir::ValueId>
-      warp_rows{};  // of D, at which the warp's sums of each block begin; none where the role adds none up
+  // Of D, at which the warp's sums of each block of rows begin; none where the role adds none up.
+  std::vector<ir::ValueId> warp_rows{};
 };
 
 // Channels of a main loop whose blocks of K have a slot each.
