@@ -16,9 +16,9 @@ namespace {
 // accumulators of at most kNarrow columns need no split.
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
-constexpr int kFewStarts =
-    16;  // registers for where bulk copies begin that kTmaOnly leaves to the thread that issues them
 constexpr RegisterSplit kWithUnrolledGather = {104, 200};
+// Registers that kTmaOnly leaves to the thread that issues bulk copies for where they begin.
+constexpr int kFewStarts = 16;
 constexpr int kNarrow = 128;
 constexpr int kWidestSubtile = 64;  // columns
 constexpr int kWidestPanel = 256;   // columns
