@@ -342,6 +342,10 @@ Status CheckSparse(const Contraction& contraction, const Schedule& s, const Targ
   if (s.tile_k % depth != 0)
     return Refused(
         Cat("with sparse=a tile k=", s.tile_k, " is not whole blocks of metadata; use ", depth, " or ", 2 * depth));
+  constexpr int kPaddedSpan = 128;  // elements: bulk copies that pad allow no other swizzle
+  if (contraction.IsPadded(contraction.a) && s.tile_k / 2 % kPaddedSpan != 0)
+    return Refused(Cat("with sparse=a tile k=", s.tile_k, " has ", s.tile_k / 2, " stored ", DataTypeName(type),
+                       " of a row, which bulk copies pad in spans of ", kPaddedSpan, "; use ", 2 * kPaddedSpan));
   if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
     return Refused("sparse=a loads operands by bulk copies; use a_load=tma or pack, and the same of b_load");
   if (s.b_keep > 0) return Refused("sparse=a loads B with the metadata of A; use b_keep=0");

@@ -106,7 +106,9 @@ void HazardLog::SetModules(Modules modules) {
 }
 
 void HazardLog::AnnotateIfKnown(SourcePlace& place) const {
-  if (const auto module = modules_.find(place.kernel); module != modules_.end()) Annotate(*module->second, place);
+  // Within a function or after a label the place names it, too: "kernel (function)".
+  const std::string entry = place.kernel.substr(0, place.kernel.find(" ("));
+  if (const auto module = modules_.find(entry); module != modules_.end()) Annotate(*module->second, place);
 }
 
 HazardLevel HazardLog::Judge(HazardKind kind, const SourcePlace& place) {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "emulator/hazards/policy_profiles.h"
+#include "emulator/ptx/ptx_syntax.h"
 
 namespace laneshift::emulator {
 namespace {
@@ -57,6 +58,41 @@ TEST(HazardLog, CountsWhatRepeatsAtOneLine) {
   ASSERT_EQ(hazards.size(), 2u);
   EXPECT_EQ(hazards[0].count, 3u);
   EXPECT_TRUE(log.Take().empty());
+}
+
+// A place in a function is "kernel (function)", one after a label "kernel (label)".
+TEST(HazardLog, KnowsTheSourceLinesOfFunctions) {
+  const auto module = ParsePtx(R"(.version 9.0
+.target sm_100a
+.address_size 64
+.file 1 "a.cuh"
+.func f() {
+  .reg .b32 %r<2>;
+  .loc 1 7 0
+  mov.b32 %r1, 0;
+  ret;
+}
+.visible .entry k() {
+  call f;
+  ret;
+}
+)");
+  ASSERT_TRUE(module.has_value()) << module.error().message;
+  const SourcePlace in_function{.kernel = "k (f)", .line = 8};
+  HazardRules rules;
+  ASSERT_TRUE(AddSuppressions(rules, "s", "shared-race k a.cuh:7\n"));
+  HazardLog log;
+  log.SetModules({{"k", &*module}});
+  log.SetRules(rules);
+  log.Add(HazardKind::kSharedRace, in_function, "suppressed by its source line");
+  EXPECT_TRUE(log.Take().empty());
+  EXPECT_TRUE(log.UnusedSuppressions().empty());
+  log.SetRules({});
+  log.Add(HazardKind::kSharedRace, in_function, "reported");
+  const std::vector<Hazard> hazards = log.Take();
+  ASSERT_EQ(hazards.size(), 1u);
+  EXPECT_EQ(hazards[0].place.source.line, 7);
+  EXPECT_NE(hazards[0].place.ptx.find("mov.b32"), std::string::npos) << hazards[0].place.ptx;
 }
 
 TEST(HazardRules, LevelsAndSuppressionsDecideWhatIsReported) {
