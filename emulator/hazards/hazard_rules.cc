@@ -66,7 +66,7 @@ bool Suppression::Matches(HazardKind kind, const SourcePlace& place) const {
            (MatchesGlob(file, source.file) || MatchesGlob("*/" + file, source.file));
   };
   if (!file.empty() && !is_source(place.source) && !is_source(place.inlined_at)) return false;
-  const std::string entry = place.kernel.substr(0, place.kernel.find(" (")), readable = ReadableName(entry);
+  const std::string entry = place.Entry(), readable = ReadableName(entry);
   return MatchesGlob(kernel, place.kernel) || MatchesGlob(kernel, entry) || MatchesGlob(kernel, readable) ||
          MatchesGlob(kernel, std::string(PlainName(readable)));
 }

@@ -106,9 +106,7 @@ void HazardLog::SetModules(Modules modules) {
 }
 
 void HazardLog::AnnotateIfKnown(SourcePlace& place) const {
-  // Within a function or after a label the place names it, too: "kernel (function)".
-  const std::string entry = place.kernel.substr(0, place.kernel.find(" ("));
-  if (const auto module = modules_.find(entry); module != modules_.end()) Annotate(*module->second, place);
+  if (const auto module = modules_.find(place.Entry()); module != modules_.end()) Annotate(*module->second, place);
 }
 
 HazardLevel HazardLog::Judge(HazardKind kind, const SourcePlace& place) {

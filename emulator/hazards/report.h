@@ -44,6 +44,8 @@ struct SourcePlace {
   SourcePosition source = {}, inlined_at = {};
   std::string ptx = {};
 
+  // Of the kernel: within a function or after a label `kernel` names that, too, as "kernel (function)".
+  std::string Entry() const { return kernel.substr(0, kernel.find(" (")); }
   std::string Print() const;
 };
 
