@@ -33,6 +33,7 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(BaseTensorScale, "base_tensor_scale_", kPointer, "ab")                                                \
   FAMILY(BaseBlockScale, "base_block_scale_", kPointer, "   d")                                                \
   FAMILY(Workspace, "workspace", kPointer, "")                                                                 \
+  FAMILY(Stamps, "stamps", kPointer, "")                                                                       \
   FAMILY(Pitch, "pitch_", kInt64, "abcd")                                                                      \
   FAMILY(Stride, "stride_", kInt64, "abcd")                                                                    \
   FAMILY(Row, "row_", kInt64, "abcd")                                                                          \
@@ -86,7 +87,7 @@ enum class BindingFamily : uint8_t {
   BINDING(MapA, Map, 0) BINDING(MapB, Map, 1) BINDING(MapD, Map, 3) \
   BINDING(MapEdge, MapEdge, 0) BINDING(MapDRest, MapDRest, 0) \
   BINDING(MapScaleA, MapScale, 0) BINDING(MapScaleB, MapScale, 1) BINDING(MapMetadataA, MapMetadata, 0) \
-  LS_OPERAND_BINDINGS(BINDING, Base) BINDING(BaseBias, BaseBias, 0) BINDING(Workspace, Workspace, 0) \
+  LS_OPERAND_BINDINGS(BINDING, Base) BINDING(BaseBias, BaseBias, 0) BINDING(Workspace, Workspace, 0) BINDING(Stamps, Stamps, 0) \
   BINDING(BaseScaleA, BaseScale, 0) BINDING(BaseScaleB, BaseScale, 1) BINDING(BaseScaleD, BaseScale, 3) \
   BINDING(BaseTensorScaleA, BaseTensorScale, 0) BINDING(BaseTensorScaleB, BaseTensorScale, 1) \
   BINDING(BaseBlockScaleD, BaseBlockScale, 3) \

@@ -119,6 +119,13 @@ struct PendingAttrs {
   int pending = 0;
   bool operator==(const PendingAttrs&) const = default;
 };
+// What a warp does when it stamps.
+enum class StampEvent : uint8_t { kBegin, kTile, kWait, kResume, kEnd };
+struct StampAttrs {
+  StampEvent event = StampEvent::kTile;
+  int id = 0;  // unlike that of any other stamp of the program
+  bool operator==(const StampAttrs&) const = default;
+};
 struct FenceAttrs {
   Edge edge = Edge::kBefore;
   bool operator==(const FenceAttrs&) const = default;
@@ -429,7 +436,7 @@ struct WarpRowAttrs {
 
 using Attrs =
     std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
-                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, FenceAttrs, LoadAttrs,
+                 DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, StampAttrs, FenceAttrs, LoadAttrs,
                  PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,

@@ -54,6 +54,8 @@ inline constexpr std::array<std::string_view, 2> kEnumNames<Side>{"full", "empty
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Edge>{"before", "after"};
 template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<StampEvent>{"begin", "tile", "wait", "resume", "end"};
+template <>
 inline constexpr std::array<std::string_view, 5> kEnumNames<WorkSource>{"static", "launch_control", "groups",
                                                                         "masked_groups", "parts_of_k"};
 template <>
@@ -159,6 +161,9 @@ template <> inline constexpr auto kFields<ExpectAttrs> = std::tuple{
     Field{"leader", &ExpectAttrs::leader, Presence::kOptional}};
 template <> inline constexpr auto kFields<PendingAttrs> = std::tuple{
     Field{"pending", &PendingAttrs::pending}};
+template <> inline constexpr auto kFields<StampAttrs> = std::tuple{
+    Field{"event", &StampAttrs::event},
+    Field{"id", &StampAttrs::id}};
 template <> inline constexpr auto kFields<FenceAttrs> = std::tuple{
     Field{"edge", &FenceAttrs::edge}};
 template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{

@@ -102,6 +102,7 @@ Status RoleVerifier::VerifyRole(const Role& role) {
   promoted_.reset();
   scale_sets_.clear();
   arriving_ = 0;
+  stamping_ = false;
   LS_TRY(VerifyRegion(role.body));
   return CloseRole();
 }
@@ -386,6 +387,15 @@ Status RoleVerifier::CheckStoreRows(const Op& op) const {
   LS_TRY(Needs({Binding::kBaseD}));
   LS_TRY(NeedsRows(Operand::kD, op.As<StoreRowsAttrs>().rows));
   return CheckStaging(op, op.As<StoreRowsAttrs>().buffer);
+}
+
+Status RoleVerifier::CheckStamp(const Op& op) {
+  const auto& attrs = op.As<StampAttrs>();
+  if (attrs.id < 0 || !stamps_.insert(attrs.id).second)
+    return Broken(8, Cat("the id ", attrs.id, " of a stamp is negative, or that of another one"));
+  stamping_ |= attrs.event == StampEvent::kBegin;
+  if (!stamping_) return Broken(8, "a stamp before the role's stamp event=begin");
+  return Needs({Binding::kStamps});
 }
 
 Status RoleVerifier::CheckBulkWait(const Op& op) const {

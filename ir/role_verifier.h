@@ -90,6 +90,7 @@ class RoleVerifier {
   Status CheckStageStore(const Op& op) const;
   Status CheckStoreRows(const Op& op) const;
   Status CheckBulkWait(const Op& op) const;
+  Status CheckStamp(const Op& op);
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
   Status CheckWork(const Op& op);
@@ -171,6 +172,8 @@ class RoleVerifier {
   std::vector<Value> values_;
   SlotChannels slots_;
   std::optional<FragmentKind> promoted_;                  // of the current role, once they are cleared
+  std::set<int> stamps_;                                  // ids of stamps, of all roles
+  bool stamping_ = false;                                 // the current role has begun its records
   std::set<int> scale_sets_;                              // of the current role, once they are loaded
   int arriving_ = 0;                                      // its warps that arrive together; 0: none do
   std::vector<Use> uses_;                                 // of the current role, per channel

@@ -60,9 +60,9 @@
 #include <set>
 
 #include "base/text.h"
+#include "ir/metadata_block.h"
 #include "ir/program.h"
 #include "ir/role_verifier.h"
-#include "ir/metadata_block.h"
 #include "ir/stored_tensor.h"
 #include "ir/token.h"
 

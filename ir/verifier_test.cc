@@ -407,6 +407,28 @@ TEST(Verifier, RefusesConvolutionsThatBreakARuleInSeveralPlaces) {
   }
 }
 
+TEST(Verifier, RefusesStampsThatRecordNothingOrCannotBeToldApart) {
+  const auto lowered = ParseProgram(ReadGolden(kLoweredGemm));
+  ASSERT_TRUE(lowered.has_value()) << lowered.error().message;
+  const auto with = [&](std::vector<StampAttrs> stamps, bool param) {
+    Program program = *lowered;
+    for (size_t i = 0; i < stamps.size(); ++i) {
+      std::vector<Op>& body = program.roles[0].body;
+      body.insert(body.begin() + static_cast<ptrdiff_t>(i), Op{.kind = OpKind::kStamp, .attrs = stamps[i]});
+    }
+    if (param) program.params.push_back({.binding = Binding::kStamps});
+    const Status status = Verify(program);
+    return status ? std::string() : status.error().message;
+  };
+  const StampAttrs begin{.event = StampEvent::kBegin, .id = 0}, tile{.event = StampEvent::kTile, .id = 1};
+  EXPECT_EQ(with({begin, tile}, true), "");
+  EXPECT_NE(with({begin, tile}, false).find("rule 9: param stamps is not declared"), std::string::npos);
+  EXPECT_NE(with({tile}, true).find("rule 8: a stamp before the role's stamp event=begin"), std::string::npos);
+  EXPECT_NE(with({begin, {.event = StampEvent::kTile, .id = 0}}, true).find("rule 8: the id 0 of a stamp"),
+            std::string::npos);
+  EXPECT_NE(with({{.event = StampEvent::kBegin, .id = -1}}, true).find("rule 8: the id -1"), std::string::npos);
+}
+
 TEST(Verifier, NamesTheRoleAndTheOp) {
   auto program = ParseProgram(ReadGolden(kScheduled));
   ASSERT_TRUE(program.has_value()) << program.error().message;

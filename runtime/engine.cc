@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "compiler/plan/kernel_plan.h"
 #include "compiler/plan/reductions.h"
+#include "compiler/plan/stamps.h"
 #include "device/launch.h"
 #include "ir/conv_problem.h"
 #include "ir/element_type.h"
@@ -81,19 +82,31 @@ Result<int> MostClusters(const device::Device& device, const device::Kernel& ker
   return std::min(active, std::max(1, sm_count / program.ClusterSize()));
 }
 
+// What is known of a main kernel with stamps.
+struct Stamped {
+  ir::Program program{};
+  std::vector<compiler::StampRegion> regions{};
+};
+
 // The kernels of one plan, in the order in which they are launched.
 class PlanMaker {
  public:
   PlanMaker(runtime::EngineCore& core, const Problem& problem, const runtime::ChosenSchedule& chosen)
       : core_(core), problem_(problem), chosen_(chosen), plan_(std::make_unique<runtime::PreparedPlan>()) {}
 
-  Result<std::unique_ptr<runtime::PreparedPlan>> Make() && {
+  // `stamped`: gets the main kernel with stamps, and what it leaves where; null: it has none.
+  Result<std::unique_ptr<runtime::PreparedPlan>> Make(Stamped* stamped) && {
     plan_->problem = problem_;
     plan_->pointers = runtime::PointerRules(problem_);
     const compiler::GridLimits limits{
         .sm_count = core_.parts.device.facts().sm_count,
         .resident_clusters = [this](const ir::Program& program) { return LoadProduct(program); }};
     LS_ASSIGN(compiler::KernelPlan kernels, compiler::PlanKernels(problem_, chosen_.schedule, *chosen_.target, limits));
+    if (stamped != nullptr) {
+      LS_ASSIGN(stamped->regions, compiler::AddStamps(kernels, *chosen_.target));
+      stamped->program = kernels.launches[stamped->regions.front().launch].program;
+      LS_ASSIGN(product_, Load(stamped->program));
+    }
     for (compiler::PlannedLaunch& launch : kernels.launches) LS_TRY(Add(std::move(launch)));
     plan_->workspace_bytes = kernels.workspace.Bytes();
     LS_ASSIGN(plan_->single, runtime::WithoutWorkspace(chosen_.schedule));
@@ -152,8 +165,9 @@ class PlanMaker {
 };
 
 Result<std::unique_ptr<runtime::PreparedPlan>> PreparePlan(runtime::EngineCore& core, const Problem& problem,
-                                                           const runtime::ChosenSchedule& chosen) {
-  return PlanMaker(core, problem, chosen).Make();
+                                                           const runtime::ChosenSchedule& chosen,
+                                                           Stamped* stamped = nullptr) {
+  return PlanMaker(core, problem, chosen).Make(stamped);
 }
 
 Status RefuseWhileCaptured(const device::Device& device, CUstream_st* stream, const Problem& problem) {
@@ -464,6 +478,22 @@ Result<Engine> Engine::Open(const EngineOptions& options) {
 
 Engine Engine::Parts::OpenOn(const EngineOptions& options, runtime::OpenedDevice device) {
   return Engine(std::make_shared<Impl>(options, std::move(device)));
+}
+
+Result<StampedPlan> Engine::Parts::MakeStampedPlan(const Engine& engine, const Problem& problem,
+                                                   const ScheduleConstraint& constraint) {
+  return base::WithinHostMemory([&]() -> Result<StampedPlan> {
+    runtime::EngineCore& core = *engine.impl_;
+    LS_ASSIGN(Problem complete, CompleteProblem(problem));
+    complete = core.functions.WithLengths(std::move(complete));
+    LS_ASSIGN(const runtime::ChosenSchedule chosen, runtime::ChooseFor(core.parts, complete, constraint));
+    Stamped stamped;
+    LS_ASSIGN(std::unique_ptr<runtime::PreparedPlan> prepared, PreparePlan(core, complete, chosen, &stamped));
+    runtime::FoundPlan found{engine.impl_, std::make_shared<runtime::PlanSlot>(std::move(prepared))};
+    return StampedPlan{.plan = Plan(std::make_shared<const Plan::Impl>(Plan::Impl{std::move(found)})),
+                       .program = std::move(stamped.program),
+                       .regions = std::move(stamped.regions)};
+  });
 }
 
 Result<Plan> Engine::MakePlan(const Problem& problem, const ScheduleConstraint& constraint) const {

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
+#include "compiler/plan/stamps.h"
 #include "device/device.h"
+#include "ir/program.h"
 #include "laneshift/engine.h"
 #include "nvrtc/function_library.h"
 #include "runtime/device_target.h"
@@ -17,6 +20,13 @@ namespace laneshift {
 // Measures the problem and leaves the winner in the store, as its choice. Ends early, with an error, once `stop` says
 // so.
 using TuneFunction = std::function<Status(const Problem& problem, const std::function<bool()>& stop)>;
+
+// A plan whose main kernel leaves records of its waits in the workspace (compiler/plan/stamps.h).
+struct StampedPlan {
+  Plan plan;
+  ir::Program program;                         // of the main kernel, with stamps
+  std::vector<compiler::StampRegion> regions;  // of each of its launches
+};
 
 struct Engine::Parts {
   const device::DriverApi& api;
@@ -32,6 +42,10 @@ struct Engine::Parts {
 
   // An engine on a device that the caller has opened, by whatever table of driver functions.
   static Engine OpenOn(const EngineOptions& options, runtime::OpenedDevice device);
+
+  // With the schedule of the plan that MakePlan gives, which is another one. Errors as MakePlan.
+  static Result<StampedPlan> MakeStampedPlan(const Engine& engine, const Problem& problem,
+                                             const ScheduleConstraint& constraint);
 };
 
 }  // namespace laneshift

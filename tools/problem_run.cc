@@ -117,6 +117,7 @@ class ProblemRun {
     }
     if (!parts_.emulated) {
       if (settings_.repeat > 0) LS_TRY(Time(plan, uploaded));
+      if (settings_.record_timeline) LS_TRY(RunStamped(plan, uploaded));
     } else if (settings_.vs) {
       const std::string_view name = measure::PeerName(*settings_.vs);
       outcome_.notes.push_back(
@@ -217,10 +218,7 @@ class ProblemRun {
   Status Execute(const Plan& plan, const DeviceOperands& operands) {
     LS_TRY(stream_.Synchronize());
     if (parts_.emulated) (void)emulator::TakeReport();
-    if (settings_.record_events) {
-      if (!parts_.emulated) return MakeError(ErrorCode::kUnsupported, "--timeline of a run needs --device emulator");
-      emulator::RecordEvents();
-    }
+    if (settings_.record_timeline && parts_.emulated) emulator::RecordEvents();
     const auto start = std::chrono::steady_clock::now();
     Status launched = plan.Execute(stream_.handle(), operands.arguments(), Workspace());
     if (launched) launched = stream_.Synchronize();
@@ -278,6 +276,31 @@ class ProblemRun {
     outcome_.time_us = medians[0];
     if (medians.size() > 1)
       (*settings_.vs == measure::Peer::kCublas ? outcome_.cublas_us : outcome_.cudnn_us) = medians[1];
+    return Ok();
+  }
+
+  // Times the plan interleaved with one whose kernel has stamps, and keeps the records of the last execution.
+  Status RunStamped(const Plan& plan, const DeviceOperands& operands) {
+    LS_ASSIGN(StampedPlan stamped, Engine::Parts::MakeStampedPlan(engine_, problem_, settings_.constraint));
+    LS_ASSIGN(const device::DeviceBuffer memory,
+              device::DeviceBuffer::Allocate(parts_.device.context(), stamped.plan.workspace_bytes()));
+    LS_TRY(memory.FillBytes(stream_, 0));
+    const auto calls_of = [&](const Plan& called, void* workspace) -> Contender {
+      return
+          [&, workspace](const Arguments& arguments) { return called.Execute(stream_.handle(), arguments, workspace); };
+    };
+    LS_ASSIGN(const std::vector<double> medians,
+              MedianMicroseconds(
+                  parts_.device, stream_, operands,
+                  {calls_of(plan, Workspace()), calls_of(stamped.plan, reinterpret_cast<void*>(memory.pointer()))},
+                  settings_.repeat));
+    StampedRun run{.program = std::move(stamped.program), .plain_us = medians[0], .stamped_us = medians[1]};
+    for (const compiler::StampRegion& region : stamped.regions) {
+      run.records.emplace_back(region.bytes);
+      LS_TRY(memory.CopyToHost(stream_, run.records.back().data(), region.bytes, region.begin));
+    }
+    LS_TRY(stream_.Synchronize());
+    outcome_.stamped = std::move(run);
     return Ok();
   }
 

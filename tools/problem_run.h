@@ -15,6 +15,7 @@
 #include "laneshift/engine.h"
 #include "measure/peers/peer.h"
 #include "measure/reference/comparison.h"
+#include "tools/reports/measured_timeline.h"
 
 namespace laneshift::tools {
 
@@ -36,7 +37,7 @@ struct RunSettings {
   // outcome is of the first run, with the failures of all; outputs equal to the first run's are not checked again.
   std::vector<std::string> async_orders{};
   bool stop_at_failure = false;  // no further order after one with a failure
-  bool record_events = false;    // RunOutcome::events
+  bool record_timeline = false;  // RunOutcome::events, or RunOutcome::stamped
   std::vector<std::string> library_directories;
 
   // Empty: data from the seed; of D, it is not written.
@@ -60,6 +61,7 @@ struct RunOutcome {
   std::optional<double> cublas_us, cudnn_us;    // of the peer
   std::vector<std::byte> output;                // D as it lies in memory, if it was asked for
   std::vector<emulator::EmulatedEvent> events;  // of the emulator, if they were asked for
+  std::optional<StampedRun> stamped;            // of a GPU, if they were asked for
   std::vector<std::string> notes;               // for people
   std::vector<std::string> failures;            // why it is not verified
 

@@ -182,6 +182,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kBaseTensorScale:
     case BindingFamily::kBaseBlockScale:
     case BindingFamily::kWorkspace:
+    case BindingFamily::kStamps:
     case BindingFamily::kBaseE:
     case BindingFamily::kBasePartialRows:
     case BindingFamily::kLengthPartialRows:

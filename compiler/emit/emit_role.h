@@ -104,6 +104,10 @@ class RoleEmitter {
 
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, ir::Binding map);
+  Value* StampAddress(Value* position, size_t offset);
+  void BeginStamps();
+  void EndStamps();
+  void StoreStampTime(Value* records, Value* region, size_t time_offset, size_t clock_offset);
   Value* DisabledLanes(const ir::Op& op, uint32_t of_each_word);
   Value* StageCopy(int buffer, Value* copy);
   void StoreStaged(const ir::Op& op, const std::function<void(Value*, Value*, const std::vector<Value*>&)>& store);
@@ -124,6 +128,7 @@ class RoleEmitter {
   };
   std::map<int, ScaleSet> scale_sets_;
   std::vector<Variable> promoted_;
+  std::optional<Variable> stamps_;  // of a program with stamps: where this thread's next record goes, or 0
 };
 
 }  // namespace laneshift::compiler

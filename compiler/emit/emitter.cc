@@ -170,6 +170,8 @@ Variable Emitter::NewVariable(Type* type, Value* initial) {
 Value* Emitter::ThreadIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_tid_x); }
 Value* Emitter::CtaIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_ctaid_x); }
 Value* Emitter::SmIndex() { return Intrinsic(nv::nvvm_read_ptx_sreg_smid); }
+Value* Emitter::Clock() { return Asm("mov.u32 $0, %clock;", "=r,~{memory}", I32(), {}); }
+Value* Emitter::GlobalTimer() { return Asm("mov.u64 $0, %globaltimer;", "=l,~{memory}", I64(), {}); }
 Value* Emitter::CtaCount() { return Intrinsic(nv::nvvm_read_ptx_sreg_nctaid_x); }
 Value* Emitter::ClusterRank() { return Intrinsic(nv::nvvm_read_ptx_sreg_cluster_ctarank); }
 Value* Emitter::BroadcastLane0(Value* value) {

@@ -78,6 +78,9 @@ class Emitter {
   Value* ThreadIndex();
   Value* CtaIndex();
   Value* SmIndex();  // of the SM that runs the CTA
+  // Now: the low word of the SM's clock; nanoseconds of the device's timer.
+  Value* Clock();
+  Value* GlobalTimer();
   Value* CtaCount();
   Value* ClusterRank();
   Value* BroadcastLane0(Value* value);            // shfl.sync.idx: makes warp-uniform values provably so

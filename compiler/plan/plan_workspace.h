@@ -13,6 +13,7 @@ enum class WorkspaceUse : uint8_t {
   kSplitK,       // counters and partial accumulators of tiles that are cut along K
   kPackedCopy,   // of an operand
   kPartialRows,  // of reductions in a fixed order
+  kStamps,       // records of kernels that are timed
 };
 
 // In this order. Split-K comes first and its counters are always in the first bytes (ir::WorkspaceLayout), which no

@@ -11,14 +11,6 @@ namespace {
 using base::Cat;
 using emulator::EmulatedEvent;
 
-std::string RoleOfWarp(const ir::Program& program, uint32_t warp) {
-  for (const ir::Role& role : program.roles) {
-    const int within = static_cast<int>(warp) - role.first_warp;
-    if (within >= 0 && within < role.warps) return role.warps == 1 ? role.name : Cat(role.name, ", warp ", within);
-  }
-  return Cat("warp ", warp, ", no role");
-}
-
 class EventTracks {
  public:
   EventTracks(const ir::Program& program, Timeline& timeline) : program_(program), timeline_(timeline) {}

@@ -116,10 +116,23 @@ double Timeline::End() const {
   return end;
 }
 
+std::string RoleOfWarp(const ir::Program& program, uint32_t warp) {
+  for (const ir::Role& role : program.roles) {
+    const int within = static_cast<int>(warp) - role.first_warp;
+    if (within >= 0 && within < role.warps) return role.warps == 1 ? role.name : Cat(role.name, ", warp ", within);
+  }
+  return Cat("warp ", warp, ", no role");
+}
+
 Result<Timeline> ModelTimeline(const Compilation& c) {
-  LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(c.problem, c.schedule, *c.target));
-  const autotune::Pipeline pipeline = autotune::PipelineOf(c.problem, c.schedule, sketch.program, *c.target);
-  const autotune::ModelTrace trace = autotune::TraceTime(pipeline, c.device.machine);
+  return ModelTimeline(c.problem, c.schedule, *c.target, c.device.machine);
+}
+
+Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                               const autotune::Machine& machine) {
+  LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(problem, schedule, target));
+  const autotune::Pipeline pipeline = autotune::PipelineOf(problem, schedule, sketch.program, target);
+  const autotune::ModelTrace trace = autotune::TraceTime(pipeline, machine);
   int ctas = 1, tiles = 0;
   for (const autotune::TracedSpan& span : trace.spans) {
     ctas = std::max(ctas, span.cta + 1);

@@ -38,6 +38,12 @@ struct Timeline {
 
 // Of the main kernel of a compilation, from the timing model.
 Result<Timeline> ModelTimeline(const Compilation& compilation);
+// The same of a schedule on a machine.
+Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule, const target::Target& target,
+                               const autotune::Machine& machine);
+
+// "epilogue, warp 1": the role of a warp of a CTA, and which of several it is.
+std::string RoleOfWarp(const ir::Program& program, uint32_t warp);
 
 // {"traceEvents": […]}: a process for each group, a thread for each track.
 nlohmann::ordered_json TraceEventsJson(const Timeline& timeline);

@@ -73,7 +73,7 @@ void PrintNotes(const ProblemOutcome& run, std::vector<std::string>& told) {
 
 Status CheckFiles(const RunSettings& run, size_t problems) {
   const bool any =
-      run.record_events || std::ranges::any_of(run.files, [](const std::string& file) { return !file.empty(); });
+      run.record_timeline || std::ranges::any_of(run.files, [](const std::string& file) { return !file.empty(); });
   if (!any || problems == 1) return Ok();
   return MakeError(ErrorCode::kInvalidArgument,
                    Cat("--a, --b, --c (--x, --w, --z), --bias, --scale_a, --scale_b, --scale_d, "
@@ -82,15 +82,29 @@ Status CheckFiles(const RunSettings& run, size_t problems) {
                        problems, "; run them one by one"));
 }
 
+// `more`: what follows the chart.
+Status WriteTimeline(const Timeline& timeline, const std::string& more, const Screen& screen,
+                     const RunOptions& options) {
+  LS_TRY(WriteOutput(options.timeline, JsonLine(TraceEventsJson(timeline)) + "\n"));
+  if (!options.json) std::fputs(Cat(GanttText(timeline, screen), "\n", more).c_str(), stdout);
+  return Ok();
+}
+
 // The file, and a chart for people.
 Status ShowTimeline(const ProblemOutcome& run, const Engine& engine, const RunOptions& options) {
   const RunOutcome& outcome = *run.outcome;
+  const Engine::Parts& parts = engine.parts();
   LS_ASSIGN(const ScheduleConstraint schedule, ParseSchedule(outcome.plan.schedule));
-  LS_ASSIGN(const ir::Program program, compiler::BuildProgram(run.problem, schedule.value, engine.parts().target));
-  const Timeline timeline = EmulatedTimeline(outcome.events, program);
-  LS_TRY(WriteOutput(options.timeline, JsonLine(TraceEventsJson(timeline)) + "\n"));
-  if (!options.json) std::fputs((GanttText(timeline, {.width = StdoutScreen().width}) + "\n").c_str(), stdout);
-  return Ok();
+  const Screen screen{.width = StdoutScreen().width};
+  if (parts.emulated) {
+    LS_ASSIGN(const ir::Program program, compiler::BuildProgram(run.problem, schedule.value, parts.target));
+    return WriteTimeline(EmulatedTimeline(outcome.events, program), "", screen, options);
+  }
+  LS_ASSIGN(const Timeline measured, MeasuredTimeline(*outcome.stamped));
+  const autotune::Machine machine =
+      autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
+  LS_ASSIGN(const Timeline model, ModelTimeline(run.problem, schedule.value, parts.target, machine));
+  return WriteTimeline(measured, ComparisonText(model, measured, screen) + "\n", screen, options);
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
@@ -99,7 +113,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
   RunSettings run = options.run;
   run.library_directories = settings.library_directories;
-  run.record_events = !options.timeline.empty();
+  run.record_timeline = !options.timeline.empty();
   LS_ASSIGN(run.constraint, ConstraintOf(options.schedule));
   LS_TRY(CheckFiles(run, problems.size()));
   if (!options.vs.empty()) {
@@ -124,7 +138,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
       std::printf("%s\n", PrintJson(outcome, engine.target(), engine.device_name()).c_str());
       std::fflush(stdout);
     }
-    if (run.record_events && outcome.outcome) LS_TRY(ShowTimeline(outcome, engine, options));
+    if (run.record_timeline && outcome.outcome) LS_TRY(ShowTimeline(outcome, engine, options));
     outcomes.push_back(std::move(outcome));
   }
   // If nothing ran, the errors say everything.
@@ -174,9 +188,10 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
                    "\"tile=128x256 stages=4\": a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
   AddDataOptions(*verb, options->run);
-  verb->add_option(
-          "--timeline", options->timeline,
-          "write the emulator's order of events as a trace for Perfetto, and show it as a chart (emulator only)")
+  verb->add_option("--timeline", options->timeline,
+                   "write what the warps of the first cluster wait for as a trace for Perfetto, and show it as a "
+                   "chart: on a GPU "
+                   "measured, next to the timing model; on the emulator its order of events")
       ->type_name("FILE");
   AddGroupSizes(*verb, options->run.group_sizes);
   verb->add_flag("--check", options->run.check, "compare every element with a double-precision reference");
