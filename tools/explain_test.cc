@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "tools/called_program.h"
 
@@ -108,6 +109,32 @@ TEST_F(Views, RunWritesTheOrderOfEvents) {
     EXPECT_GT(operations, 5);
   }
   EXPECT_EQ(Call({"run", "gemm m=16 n=16 k=16", "gemm m=32 n=16 k=16", "--timeline", File("x")}).exit_code, 2);
+}
+
+// Only a time line of the same kernel, in time, belongs into its report.
+TEST_F(Views, InspectTakesTheMeasuredTimelineOfTheSameKernelOnly) {
+  const auto inspect = [&](const char* problem, const char* of) {
+    return Call(
+        {"inspect", problem, "--target", "sm_90a", "--no-ptx", "--html", File("report.html"), "--measured", File(of)});
+  };
+  ASSERT_EQ(
+      Call({"inspect", "gemm m=256 n=256 k=256", "--target", "sm_90a", "--no-ptx", "--timeline", File("model.json")})
+          .exit_code,
+      0);
+  ASSERT_EQ(Call({"run", "gemm m=256 n=256 k=256", "--device", "emulator", "--target", "sm_90a", "--timeline",
+                  File("steps.json")})
+                .exit_code,
+            0);
+  EXPECT_EQ(inspect("gemm m=256 n=256 k=256", "model.json").exit_code, 0);
+  EXPECT_NE(base::ReadFile(File("report.html"))->find("<h3>Measured</h3>"), std::string::npos);
+  const base::ProgramResult other = inspect("gemm m=128 n=256 k=256", "model.json");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.messages.find("is of another kernel: gemm m=256"), std::string::npos) << other.messages;
+  const base::ProgramResult steps = inspect("gemm m=256 n=256 k=256", "steps.json");
+  EXPECT_EQ(steps.exit_code, 2);
+  EXPECT_NE(steps.messages.find("counts steps, which are no time"), std::string::npos) << steps.messages;
+  EXPECT_EQ(inspect("gemm m=256 n=256 k=256", "report.html").exit_code, 2);
+  EXPECT_EQ(inspect("gemm m=256 n=256 k=256", "nothing.json").exit_code, 2);
 }
 
 TEST_F(Views, InspectWritesATraceAndAReport) {

@@ -76,6 +76,7 @@ struct KernelReport {
   const Compilation& compilation;
   KernelAnalysis facts;
   Timeline timeline;
+  std::optional<Timeline> measured_timeline;
   std::vector<ReportedRole> roles;
   std::vector<ReportedChannel> channels;
   std::vector<TensorCells> cells;

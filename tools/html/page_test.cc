@@ -72,6 +72,12 @@ TEST_P(ReportPage, IsWellFormedSelfContainedAndComplete) {
   EXPECT_EQ(std::count_if(json["candidates"].begin(), json["candidates"].end(),
                           [](const auto& x) { return x["taken"] == true; }),
             1);
+  KernelReport with_measured = *report;
+  with_measured.measured_timeline = report->timeline;
+  const std::string measured = RenderReport(with_measured);
+  EXPECT_EQ(FirstFlaw(measured), "");
+  EXPECT_NE(measured.find("<h3>Measured</h3>"), std::string::npos);
+  EXPECT_EQ(html.find("<h3>Measured</h3>"), std::string::npos);
   EXPECT_FALSE(report->code.ptx_lines.empty());
   // The comments of the report: roles, ops and the names of parameters.
   for (const ReportedRole& role : report->roles)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "tools/html/markup.h"
 #include "tools/html/sections.h"
+#include "tools/reports/measured_timeline.h"
 
 namespace laneshift::tools {
 namespace {
@@ -110,6 +111,25 @@ std::vector<std::string> RoleNames(const KernelReport& report, const std::vector
 
 }  // namespace
 
+namespace {
+
+// From the same moment on and as long as the model's, so that one can be laid over the other.
+std::string MeasuredTimelineOf(const KernelReport& report) {
+  const Timeline& measured = *report.measured_timeline;
+  const double end = measured.End(), modelled = report.timeline.End();
+  std::string text = Cat("<h3>Measured</h3><p>", EscapeHtml(Cat(measured.title, ". ", measured.note)), "</p>");
+  text += DrawTimeline(measured, 0, modelled, "measured, as long as the time line of the model");
+  if (end > modelled * 1.05) text += DrawTimeline(measured, 0, end, "measured, to the end of the kernel");
+  HtmlTable table({{"role"}, {"part of the time"}, {"modelled", true}, {"measured", true}, {"apart", true}});
+  const auto percent = [](double share) { return Cat(PrintFixed(100 * share, 0), " %"); };
+  for (const RoleTime& time : CompareTimelines(report.timeline, measured))
+    table.Add({time.role, time.what, percent(time.modelled), percent(time.measured),
+               percent(std::abs(time.measured - time.modelled))});
+  return text + table.Take();
+}
+
+}  // namespace
+
 std::string TimelineSection(const KernelReport& report) {
   const Timeline& timeline = report.timeline;
   const double end = timeline.End(), first = FirstTileEnd(timeline);
@@ -131,7 +151,8 @@ std::string TimelineSection(const KernelReport& report) {
     table.Add({timeline.tracks[i].name, Cat(PrintFixed(100 * use[i].works, 0), " %"),
                Cat(PrintFixed(100 * use[i].waits, 0), " %"), base::Join(reasons, ", ")});
   }
-  return text + table.Take();
+  text += table.Take();
+  return report.measured_timeline ? text + MeasuredTimelineOf(report) : text;
 }
 
 std::string PipelineSection(const KernelReport& report) {

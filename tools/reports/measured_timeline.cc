@@ -251,26 +251,37 @@ std::string Percent(double share) { return Cat(PrintFixed(100 * share, 0), "%");
 
 }  // namespace
 
-std::string ComparisonText(const Timeline& model, const Timeline& measured, const Screen& screen) {
+std::vector<RoleTime> CompareTimelines(const Timeline& model, const Timeline& measured) {
+  constexpr double kLeast = 0.01;
   const auto of_model = SharesOf(model), of_device = SharesOf(measured);
-  TextTable table({{"role"},
-                   {"part of the time", Align::kLeft, Room::kLong},
-                   {"modelled", Align::kRight},
-                   {"measured", Align::kRight},
-                   {"apart", Align::kRight}});
+  std::vector<RoleTime> times;
   for (const auto& [role, device] : of_device) {
     const auto known = of_model.find(role);
     if (known == of_model.end()) continue;
-    const auto add = [&, name = role](std::string_view what, double modelled, double seen) {
-      if (std::max(modelled, seen) < 0.01) return;
-      table.Add(
-          {{name}, {std::string(what)}, {Percent(modelled)}, {Percent(seen)}, {Percent(std::abs(seen - modelled))}});
+    const auto add = [&, name = role](const std::string& what, double modelled, double seen) {
+      if (std::max(modelled, seen) >= kLeast) times.push_back({name, what, modelled, seen});
     };
     add("works", known->second.works, device.works);
     std::map<std::string, std::pair<double, double>> waits;
     for (const auto& [what, share] : known->second.waits_for) waits[what].first = share;
     for (const auto& [what, share] : device.waits_for) waits[what].second = share;
     for (const auto& [what, shares] : waits) add(what, shares.first, shares.second);
+  }
+  return times;
+}
+
+std::string ComparisonText(const Timeline& model, const Timeline& measured, const Screen& screen) {
+  TextTable table({{"role"},
+                   {"part of the time", Align::kLeft, Room::kLong},
+                   {"modelled", Align::kRight},
+                   {"measured", Align::kRight},
+                   {"apart", Align::kRight}});
+  for (const RoleTime& time : CompareTimelines(model, measured)) {
+    table.Add({{time.role},
+               {time.what},
+               {Percent(time.modelled)},
+               {Percent(time.measured)},
+               {Percent(std::abs(time.measured - time.modelled))}});
   }
   return table.Print(screen);
 }

@@ -1,6 +1,7 @@
 #include "tools/reports/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -140,6 +141,7 @@ Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule,
   }
   ModelTracks tracks(sketch.program, pipeline, ctas);
   Timeline timeline{.title = "The busiest SM, as the timing model sees it"};
+  timeline.kernel = KernelText(problem, schedule, target);
   const double us = 1 / trace.clock_ghz / 1e3;  // of a clock
   std::map<size_t, size_t> last;
   for (const autotune::TracedSpan& span : trace.spans) {
@@ -207,7 +209,58 @@ Json TraceEventsJson(const Timeline& timeline) {
   }
   return {{"traceEvents", std::move(events)},
           {"displayTimeUnit", "ns"},
-          {"otherData", {{"title", timeline.title}, {"note", timeline.note}, {"unit", timeline.unit}}}};
+          {"otherData",
+           {{"title", timeline.title}, {"note", timeline.note}, {"unit", timeline.unit}, {"kernel", timeline.kernel}}}};
+}
+
+Result<Timeline> ParseTraceEvents(std::string_view text) {
+  const auto refused = [](std::string_view what) {
+    return MakeError(ErrorCode::kInvalidArgument, Cat("no time line that laneshift has written: ", what));
+  };
+  const Json trace = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto text_of = [](const Json& object, const char* key) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto number_of = [](const Json& object, const char* key) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+  };
+  if (!trace.is_object() || !trace.contains("traceEvents") || !trace["traceEvents"].is_array())
+    return refused("no object with traceEvents");
+  const Json facts = trace.value("otherData", Json());
+  Timeline timeline{.title = text_of(facts, "title"), .note = text_of(facts, "note")};
+  timeline.unit = text_of(facts, "unit");
+  timeline.kernel = text_of(facts, "kernel");
+  if (timeline.unit.empty()) return refused("otherData names no unit");
+  std::map<double, std::string> groups;
+  std::map<double, size_t> tracks;
+  for (const Json& event : trace["traceEvents"]) {
+    const std::string phase = text_of(event, "ph"), name = text_of(event, "name");
+    const double tid = number_of(event, "tid"), pid = number_of(event, "pid");
+    const Json args = event.is_object() ? event.value("args", Json()) : Json();
+    if (phase == "M" && name == "process_name") groups[pid] = text_of(args, "name");
+    if (phase == "M" && name == "thread_name") {
+      tracks[tid] = timeline.tracks.size();
+      timeline.tracks.push_back({groups[pid], text_of(args, "name"), 0});
+    }
+    if (phase != "X") continue;
+    const double begin = number_of(event, "ts"), length = number_of(event, "dur"), tile = number_of(args, "tile");
+    const auto track = tracks.find(tid);
+    if (track == tracks.end() || !(begin >= 0) || !(length >= 0)) return refused("an event without a thread or a time");
+    timeline.spans.push_back({.track = track->second,
+                              .begin = begin,
+                              .end = begin + length,
+                              .what = name,
+                              .tile = tile >= 0 && tile < 1e9 ? static_cast<int>(tile) : -1,
+                              .waits = text_of(event, "cat") == "wait"});
+  }
+  if (timeline.spans.empty()) return refused("it has no events");
+  return timeline;
+}
+
+std::string KernelText(const Problem& problem, const Schedule& schedule, const target::Target& target) {
+  return Cat(PrintProblem(problem), " with ", PrintSchedule(schedule), " for ", target.name);
 }
 
 std::vector<TrackUse> UseOf(const Timeline& timeline) {

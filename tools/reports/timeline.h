@@ -30,6 +30,7 @@ struct TimelineSpan {
 struct Timeline {
   std::string title{}, note{};  // for people: what it is of, and what it leaves out
   std::string unit = "us";      // of times: us, or steps where only the order is known
+  std::string kernel{};         // KernelText of what was timed; empty: not said
   std::vector<TimelineTrack> tracks{};
   std::vector<TimelineSpan> spans{};  // of a track in the order of time
 
@@ -47,6 +48,12 @@ std::string RoleOfWarp(const ir::Program& program, uint32_t warp);
 
 // {"traceEvents": […]}: a process for each group, a thread for each track.
 nlohmann::ordered_json TraceEventsJson(const Timeline& timeline);
+
+// Reads what TraceEventsJson has written. kInvalidArgument: the text is not of that form.
+Result<Timeline> ParseTraceEvents(std::string_view text);
+
+// Which kernel a time line is of: problem, schedule and target.
+std::string KernelText(const Problem& problem, const Schedule& schedule, const target::Target& target);
 
 // A row for each track: # works, - waits.
 std::string GanttText(const Timeline& timeline, const Screen& screen);

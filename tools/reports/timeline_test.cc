@@ -85,6 +85,34 @@ TEST(TraceEvents, AreCompleteEventsOfNamedThreads) {
   EXPECT_EQ(threads.size(), timeline.tracks.size());
 }
 
+TEST(TraceEvents, AreReadAsTheyWereWritten) {
+  const Timeline timeline = TimelineOf("sm_100a", "gemm m=1024 n=1024 k=1024", "");
+  const std::string text = TraceEventsJson(timeline).dump();
+  const auto read = ParseTraceEvents(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->kernel, timeline.kernel);
+  ASSERT_EQ(read->spans.size(), timeline.spans.size());
+  for (size_t i = 0; i < timeline.spans.size(); ++i) {
+    EXPECT_EQ(read->tracks[read->spans[i].track].name, timeline.tracks[timeline.spans[i].track].name);
+    EXPECT_EQ(read->spans[i].what, timeline.spans[i].what);
+    EXPECT_EQ(read->spans[i].tile, timeline.spans[i].tile);
+    EXPECT_EQ(read->spans[i].waits, timeline.spans[i].waits);
+    EXPECT_NEAR(read->spans[i].end, timeline.spans[i].end, 1e-9);
+  }
+}
+
+TEST(TraceEvents, OfOtherProgramsAreRefused) {
+  for (const char* text :
+       {"", "[]", "{", "{\"traceEvents\": 3}", "{\"traceEvents\": []}", "{\"traceEvents\": [7, null, {\"ph\": 1}]}",
+        "{\"traceEvents\": [{\"ph\": \"X\", \"tid\": 1, \"ts\": 0, \"dur\": 1}], \"otherData\": {\"unit\": \"us\"}}",
+        "{\"traceEvents\": [], \"otherData\": {\"unit\": \"us\"}}"}) {
+    const auto read = ParseTraceEvents(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(read.error().message.find("no time line that laneshift has written"), std::string::npos);
+  }
+}
+
 TEST(Gantt, FitsItsScreenAndShowsEveryTrack) {
   const Timeline timeline = TimelineOf("sm_100a", "gemm m=1024 n=1024 k=1024", "");
   for (const size_t width : {60u, 80u, 120u}) {

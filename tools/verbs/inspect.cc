@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "device/assembler.h"
 #include "tools/compilation.h"
@@ -39,7 +40,7 @@ Examples:
 
 struct InspectOptions {
   std::vector<std::string> words, include;
-  std::string target, schedule, dump_after, ptxas, timeline, html;
+  std::string target, schedule, dump_after, ptxas, timeline, html, measured;
   ScheduleView view = ScheduleView::kShort;
   bool all_passes = false, no_ptx = false, json = false;
 };
@@ -315,6 +316,25 @@ Status ShowTimeline(const Compilation& c, const InspectOptions& options) {
   return Ok();
 }
 
+// A time line that `run --timeline` has measured of the same kernel; none if there is no file of one.
+Result<std::optional<Timeline>> ReadMeasured(const Compilation& c, const InspectOptions& options) {
+  if (options.measured.empty()) return std::optional<Timeline>();
+  if (options.html.empty())
+    return MakeError(ErrorCode::kInvalidArgument, "--measured is for a report; give --html FILE, too");
+  constexpr uint64_t kMostBytes = 256 << 20;
+  LS_ASSIGN(const std::string text, base::ReadFile(options.measured, kMostBytes));
+  auto timeline = ParseTraceEvents(text);
+  if (!timeline) return timeline.error().Within(options.measured);
+  if (timeline->unit != "us")
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat(options.measured, " counts ", timeline->unit, ", which are no time; measure on a GPU"));
+  const std::string kernel = KernelText(c.problem, c.schedule, *c.target);
+  if (timeline->kernel != kernel)
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat(options.measured, " is of another kernel: ", timeline->kernel, "; the report is of ", kernel));
+  return std::optional<Timeline>(std::move(*timeline));
+}
+
 Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
@@ -322,6 +342,7 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   LS_ASSIGN(
       const Compilation compilation,
       CompileProblem(problems[0], options.schedule, options.html.empty() ? Keep::kPtx : Keep::kPtxAndLlvm, reader));
+  LS_ASSIGN(std::optional<Timeline> measured, ReadMeasured(compilation, options));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
   LS_ASSIGN(KernelAnalysis facts, AnalyseKernel(compilation));
   const Inspection inspection{.compilation = compilation,
@@ -336,7 +357,8 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   }
   if (!options.timeline.empty()) LS_TRY(ShowTimeline(compilation, options));
   if (!options.html.empty()) {
-    LS_ASSIGN(const KernelReport report, GatherReport(compilation, reader, options.ptxas));
+    LS_ASSIGN(KernelReport report, GatherReport(compilation, reader, options.ptxas));
+    report.measured_timeline = std::move(measured);
     LS_TRY(WriteOutput(options.html, RenderReport(report)));
   }
   return kExitOk;
@@ -365,6 +387,10 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
       ->type_name("FILE");
   verb->add_option("--html", options->html,
                    "write a report with pictures: one file without references to others, for any browser")
+      ->type_name("FILE");
+  verb->add_option("--measured", options->measured,
+                   "with --html: the time line that `run --timeline FILE` measured of this kernel on a GPU, which the "
+                   "report shows below the model's")
       ->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout");

@@ -100,7 +100,8 @@ Status ShowTimeline(const ProblemOutcome& run, const Engine& engine, const RunOp
     LS_ASSIGN(const ir::Program program, compiler::BuildProgram(run.problem, schedule.value, parts.target));
     return WriteTimeline(EmulatedTimeline(outcome.events, program), "", screen, options);
   }
-  LS_ASSIGN(const Timeline measured, MeasuredTimeline(*outcome.stamped));
+  LS_ASSIGN(Timeline measured, MeasuredTimeline(*outcome.stamped));
+  measured.kernel = KernelText(run.problem, schedule.value, parts.target);
   const autotune::Machine machine =
       autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
   LS_ASSIGN(const Timeline model, ModelTimeline(run.problem, schedule.value, parts.target, machine));
