@@ -219,8 +219,8 @@ class Bench {
     options.store_directory = directory_.path();
     options.emulator_multiprocessors = kMultiprocessors;
     // Our kernels do not rely on these lenient answers.
-    options.policies = {"read_fence=required", "queue_order=unordered", "proxy_fence=writer", "tensor_fence=required",
-                        "load_wait=required"};
+    options.policies = {"read_fence=required",   "queue_order=unordered", "proxy_fence=writer",
+                        "tensor_fence=required", "load_wait=required",    "repeated_dealloc=refused"};
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
     tools::RunSettings settings;

@@ -32,6 +32,7 @@ Report RunBody(const std::string& body, Completion completion, device::CuResult&
   options.completion = completion;
   options.host_threads = 1;
   options.policies.load_wait = LoadWait::kRequired;
+  options.policies.repeated_dealloc = RepeatedDealloc::kRefused;
   TestDevice device(options);
   const device::CuFunction kernel = device.Load(KernelText(body), "k");
   EXPECT_NE(kernel, nullptr) << device.log;

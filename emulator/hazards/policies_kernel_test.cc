@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "emulator/emulated_test_device.h"
+#include "emulator/hazards/policy_profiles.h"
 #include "emulator/row_programs.h"
 
 namespace laneshift::emulator {
@@ -162,6 +163,35 @@ TEST(PolicyKernels, PairRelease) {
     const Report report = TakeReport();
     EXPECT_EQ(report.Clean(), release == PairRelease::kReturns) << report.Print();
     EXPECT_GT(UsesOf(report, Policy::kPairRelease), 0u);
+  }
+}
+
+// Each of four warps deallocates, as in CUTLASS example 112; the columns can be allocated again.
+TEST(PolicyKernels, RepeatedDealloc) {
+  const std::string text = KernelOf(
+      ".shared .align 4 .b32 slot;\nmov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra MEET;\n"
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 512;\n"
+      "MEET: bar.sync 0; ld.shared.b32 %r9, [slot]; bar.sync 0;\n"
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 512;\nbar.sync 0; @%p1 bra END;\n"
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 512; ld.shared.b32 %r9, [slot];\n"
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 512;\nEND: ret;\n");
+  for (const char* profile : {"hardware", "manual"}) {
+    for (const Completion completion : {Completion::kEager, Completion::kLate, Completion::kRandom}) {
+      Options options;
+      options.completion = completion;
+      ASSERT_TRUE(SetPolicyProfile(options.policies, profile).has_value());
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 128, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      const bool tolerated = options.policies.repeated_dealloc == RepeatedDealloc::kIgnored;
+      EXPECT_EQ(tolerated, std::string_view(profile) == "hardware");
+      ExpectCounted(report, Policy::kRepeatedDealloc, 3, tolerated);
+      EXPECT_EQ(report.hazards.empty(), tolerated);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kDeallocatedTwice);
+    }
   }
 }
 
