@@ -352,7 +352,8 @@ TEST_P(Unbroken, IsSilentInAnyOrder) {
 INSTANTIATE_TEST_SUITE_P(All, Unbroken, testing::ValuesIn(kUnbroken));
 
 TEST(MutationSuite, IsBigAndExplainsItsSurvivors) {
-  EXPECT_GE(std::size(kMutations), 150u);
+  // All but the survivors are noticed (AreNoticed): orders and seeds are fixed, so the number is exact.
+  EXPECT_GE(std::size(kMutations) - kSurvivors.size(), 274u);
   EXPECT_LE(kSurvivors.size() * 20, std::size(kMutations)) << "more than 5 % survive";
   std::ifstream file(LANESHIFT_SOURCE_DIR "/docs/emulator.md");
   const std::string manual{std::istreambuf_iterator<char>(file), {}};
