@@ -220,7 +220,8 @@ class Bench {
     options.emulator_multiprocessors = kMultiprocessors;
     // Our kernels do not rely on these lenient answers.
     options.policies = {"read_fence=required",   "queue_order=unordered", "proxy_fence=writer",
-                        "tensor_fence=required", "load_wait=required",    "repeated_dealloc=refused"};
+                        "tensor_fence=required", "load_wait=required",    "repeated_dealloc=refused",
+                        "repeated_init=refused"};
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
     tools::RunSettings settings;

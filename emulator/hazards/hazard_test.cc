@@ -33,6 +33,7 @@ Report RunBody(const std::string& body, Completion completion, device::CuResult&
   options.host_threads = 1;
   options.policies.load_wait = LoadWait::kRequired;
   options.policies.repeated_dealloc = RepeatedDealloc::kRefused;
+  options.policies.repeated_init = RepeatedInit::kRefused;
   TestDevice device(options);
   const device::CuFunction kernel = device.Load(KernelText(body), "k");
   EXPECT_NE(kernel, nullptr) << device.log;

@@ -166,6 +166,35 @@ TEST(PolicyKernels, PairRelease) {
   }
 }
 
+// A barrier is initialised twice by one thread, and after that used; or it was used, or another thread does it.
+TEST(PolicyKernels, RepeatedInit) {
+  const struct {
+    const char* between;
+    bool tolerable;
+  } kCases[] = {{"", true},
+                {"@!%p2 mbarrier.arrive.shared.b64 %rd2, [bar];\n", false},
+                {"setp.ne.u32 %p2, %r1, 32;\n", false},
+                {"setp.ne.u32 %p2, %r1, 32; bar.sync 0;\n", true}};
+  for (const auto& [between, tolerable] : kCases) {
+    const std::string text =
+        KernelOf(base::Cat(".shared .align 8 .b64 bar;\nmov.u32 %r1, %tid.x; setp.ne.u32 %p2, %r1, 0;\n"
+                           "@!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\n",
+                           between, "@!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\nbar.sync 0; ret;\n"));
+    for (const RepeatedInit answer : {RepeatedInit::kIgnored, RepeatedInit::kRefused}) {
+      Options options;
+      options.policies.repeated_init = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      ExpectCounted(report, Policy::kRepeatedInit, tolerable ? 1 : 0, tolerable && answer == RepeatedInit::kIgnored);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse);
+    }
+  }
+}
+
 // Each of four warps deallocates, as in CUTLASS example 112; the columns can be allocated again.
 TEST(PolicyKernels, RepeatedDealloc) {
   const std::string text = KernelOf(
