@@ -532,7 +532,8 @@ class Cluster {
   Counters counters_;
   HostThread* host_ = nullptr;
   uint64_t events_ = 1, changes_ = 0, clock_ = 1;
-  uint64_t uncounted_ = 0;  // instructions not yet reported to the meter
+  uint64_t uncounted_ = 0;    // instructions not yet reported to the meter
+  std::vector<Warp*> round_;  // of RunRound; kept for its memory
   uint64_t live_operations_ = 0;
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
