@@ -35,6 +35,7 @@ Report RunBody(const std::string& body, Completion completion, device::CuResult&
   options.policies.repeated_dealloc = RepeatedDealloc::kRefused;
   options.policies.repeated_init = RepeatedInit::kRefused;
   options.policies.foreign_lanes = ForeignLanes::kReported;
+  options.policies.exit_store = ExitStore::kRequired;
   TestDevice device(options);
   const device::CuFunction kernel = device.Load(KernelText(body), "k");
   EXPECT_NE(kernel, nullptr) << device.log;

@@ -1,6 +1,8 @@
 // The answers of policies.def that need a complete kernel: who issues, which barrier, who waits. ashift_order is
 // tested in launch_control_test.cc, the rest in emulator/units/.
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "emulator/emulated_test_device.h"
 #include "emulator/hazards/policy_profiles.h"
@@ -191,6 +193,42 @@ TEST(PolicyKernels, RepeatedInit) {
       const Report report = TakeReport();
       ExpectCounted(report, Policy::kRepeatedInit, tolerable ? 1 : 0, tolerable && answer == RepeatedInit::kIgnored);
       for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse);
+    }
+  }
+}
+
+// A CTA ends after its bulk store, before the store has read its shared memory; or after its bulk load into it.
+TEST(PolicyKernels, ExitStore) {
+  const std::string store =
+      "fence.proxy.async.shared::cta; bar.warp.sync -1;\n"
+      "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;\n"
+      "@%p1 cp.async.bulk.commit_group;\n";
+  const std::string load =
+      "@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\n@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 %rd2, [bar], 128;\n"
+      "fence.proxy.async.shared::cta; bar.warp.sync -1;\n"
+      "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [bar];\n";
+  for (const bool stores : {true, false}) {
+    const std::string text = KernelOf(base::Cat(
+        ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar;\nmov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;\n"
+        "ld.param.u64 %rd1, [out]; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r2, %r2, %r3;\n"
+        "st.shared.b32 [%r2], %r1;\n",
+        stores ? store : load, "ret;\n"));
+    for (const ExitStore answer : {ExitStore::kKept, ExitStore::kRequired}) {
+      Options options;
+      options.completion = Completion::kLate;
+      options.policies.exit_store = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(32, 99));
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      ExpectCounted(report, Policy::kExitStore, stores ? 1 : 0, stores && answer == ExitStore::kKept);
+      const bool told = std::any_of(report.hazards.begin(), report.hazards.end(),
+                                    [](const Hazard& hazard) { return hazard.kind == HazardKind::kPendingAtExit; });
+      EXPECT_EQ(told, !report.Clean());
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        EXPECT_EQ(device.Download<uint32_t>(out, 32)[lane], stores ? lane : 99u);
     }
   }
 }

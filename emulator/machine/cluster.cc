@@ -360,9 +360,12 @@ void Cluster::CheckExit(Cta& cta) {
     if (op->kind == AsyncKind::kBulkStore && op->reads_released) continue;
     const bool uses =
         std::any_of(op->shared.begin(), op->shared.end(), [&](const auto& use) { return use.cta == &cta; });
-    if (uses)
-      Hazard(HazardKind::kPendingAtExit, *op,
-             Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
+    if (!uses) continue;
+    if (op->kind == AsyncKind::kBulkStore) {
+      NotePolicy(Policy::kExitStore);
+      if (machine().policies.exit_store == ExitStore::kKept) continue;
+    }
+    Hazard(HazardKind::kPendingAtExit, *op, Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
   }
   const SourcePlace end = cta.warps[0]->Here(-1);
   for (const auto& [moment, place] : cta.visits) {
