@@ -109,6 +109,12 @@ struct Rival {
   explicit operator bool() const { return conflict != Conflict::kNone; }
 };
 
+// An ordinary store of a lane to a word that another thread has stored to; nothing orders the two.
+struct StoreRace {
+  int lane;
+  Rival rival;
+};
+
 class SharedShadow {
  public:
   // `base`: the offset at which the memory begins.

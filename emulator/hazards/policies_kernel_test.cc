@@ -233,6 +233,30 @@ TEST(PolicyKernels, ExitStore) {
   }
 }
 
+// Two warps store to the same words of shared memory: equal values, or values of which the last word differs.
+TEST(PolicyKernels, EqualStores) {
+  for (const bool equal : {true, false}) {
+    const std::string text = KernelOf(
+        base::Cat(".shared .align 16 .b8 tile[512];\nmov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mov.u32 %r3, tile;\n"
+                  "mad.lo.u32 %r3, %r2, 16, %r3;\n",
+                  equal ? "mov.u32 %r4, %r2;\n" : "mov.u32 %r4, %r1;\n",
+                  "st.shared.v4.b32 [%r3], {%r2, %r2, %r2, %r4};\nbar.sync 0; ld.shared.b32 %r5, [%r3]; ret;\n"));
+    for (const EqualStores answer : {EqualStores::kAllowed, EqualStores::kRace}) {
+      Options options;
+      options.policies.equal_stores = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      const bool allowed = answer == EqualStores::kAllowed;
+      ExpectCounted(report, Policy::kEqualStores, equal && allowed ? 32 : 0, equal && allowed);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kSharedRace);
+    }
+  }
+}
+
 // Each of four warps deallocates, as in CUTLASS example 112; the columns can be allocated again.
 TEST(PolicyKernels, RepeatedDealloc) {
   const std::string text = KernelOf(
