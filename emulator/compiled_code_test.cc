@@ -91,11 +91,16 @@ TEST_P(CompiledCode, WarpsShareColumnsWithoutFences) {
 
 // Kernels for pairs of CTAs number lanes across both of them; a B200 ignores the bits above a warp's lanes.
 TEST_P(CompiledCode, NamesLanesBeyondTheLast) {
-  const Outcome run = RunBody(
-      LS_STORE_NUMBERS "add.u32 %r5, %r5, 0x800000;\n" LS_LOAD LS_WAIT "st.global.b32 [%rd3], %r10;\n", 64, GetParam());
-  for (const Hazard& hazard : run.report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kForeignLanes) << hazard.Print();
-  EXPECT_EQ(run.report.hazards.size(), 1u);
-  for (uint32_t thread = 0; thread < 64; ++thread) EXPECT_EQ(run.out[thread], thread);
+  Policies strict;
+  strict.foreign_lanes = ForeignLanes::kReported;
+  for (const Policies& policies : {Policies(), strict}) {
+    const Outcome run =
+        RunBody(LS_STORE_NUMBERS "add.u32 %r5, %r5, 0x800000;\n" LS_LOAD LS_WAIT "st.global.b32 [%rd3], %r10;\n", 64,
+                GetParam(), policies);
+    EXPECT_EQ(run.report.hazards.size(), policies == strict ? 1u : 0u);
+    for (const Hazard& hazard : run.report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kForeignLanes);
+    for (uint32_t thread = 0; thread < 64; ++thread) EXPECT_EQ(run.out[thread], thread);
+  }
 }
 
 // With M = 64 the accumulator has every other 16 lanes only, and the loads read all of them.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -26,16 +27,22 @@ class PreloadProgram : public testing::Test {
   }
 
   base::ProgramResult Call(const std::vector<std::string>& options) const {
+    std::vector<std::string> command = {LANESHIFT_PROGRAM};
+    command.insert(command.end(), options.begin(), options.end());
+    return Preloaded(command);
+  }
+  base::ProgramResult Preloaded(const std::vector<std::string>& command) const {
     std::vector<std::string> argv = {"/usr/bin/env", "LD_PRELOAD=" LANESHIFT_PRELOADED,
-                                     "LANESHIFT_CACHE_DIR=" + directory_.path(), LANESHIFT_PROGRAM};
-    argv.insert(argv.end(), options.begin(), options.end());
+                                     "LANESHIFT_EMULATOR_REPORT=" + report_,
+                                     "LANESHIFT_CACHE_DIR=" + directory_.path()};
+    argv.insert(argv.end(), command.begin(), command.end());
     auto result = base::RunProgram({.argv = argv, .input = {}, .timeout = std::chrono::seconds(300)});
     if (!result) ADD_FAILURE() << result.error().message;
     return result ? *result : base::ProgramResult{};
   }
 
   store::TemporaryDirectory directory_;
-  const std::string ptxas_ = directory_.path() + "/ptxas";
+  const std::string ptxas_ = directory_.path() + "/ptxas", report_ = directory_.path() + "/report.json";
 };
 
 TEST_F(PreloadProgram, RunsAndChecksWhatThePtxasNextToItMade) {
@@ -44,6 +51,23 @@ TEST_F(PreloadProgram, RunsAndChecksWhatThePtxasNextToItMade) {
   ASSERT_EQ(result.exit_code, 0) << result.messages << result.output;
   for (const char* part : {"\"verified\":true", "\"target\":\"sm_100a\"", "\"device\":\"laneshift emulator"}) {
     EXPECT_NE(result.output.find(part), std::string::npos) << part << "\n" << result.output;
+  }
+}
+
+// Wrappers have the library preloaded too, and end after the program that they start.
+TEST_F(PreloadProgram, WrappersLeaveTheReportToTheProgram) {
+  for (const char* wrapper : {"timeout 60 \"$@\"", "timeout 60 timeout 60 \"$@\"; true", "(\"$@\"); sleep 0"}) {
+    std::filesystem::remove(report_);
+    ASSERT_EQ(Preloaded({"/bin/sh", "-c", wrapper, "sh", "true"}).exit_code, 0) << wrapper;
+    EXPECT_FALSE(std::filesystem::exists(report_)) << wrapper << ": nobody has called the driver";
+    const base::ProgramResult result = Preloaded({"/bin/sh", "-c", wrapper, "sh", LANESHIFT_PROGRAM, "run", "gemm",
+                                                  "m=32", "n=32", "k=64", "--device", "cuda", "--ptxas", ptxas_});
+    ASSERT_EQ(result.exit_code, 0) << wrapper << result.messages << result.output;
+    std::ifstream file(report_);
+    const auto report = nlohmann::json::parse(file, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << wrapper << ": no report";
+    EXPECT_GT(report.at("launches"), 0) << wrapper;
+    EXPECT_EQ(report.at("kernels").size(), 1u) << wrapper;
   }
 }
 

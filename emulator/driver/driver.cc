@@ -138,7 +138,7 @@ double CostOf(const Counters& counters) {
 
 // Whether the launches are so small that others would hardly come before this thread is done with them.
 bool IsSmall(std::span<const KernelRun> runs) {
-  constexpr double kSmall = 20;
+  constexpr double kSmall = 40;
   double cost = 0;
   for (const KernelRun& run : runs) {
     if (run.function->cluster_cost < 0) return false;

@@ -14,12 +14,6 @@ OpHandle NewOperation(Warp& warp, AsyncKind kind, int lane) {
   return op;
 }
 
-OpGroups& GroupsOf(std::array<std::unique_ptr<OpGroups>, kLanes>& all, int lane) {
-  auto& groups = all[static_cast<size_t>(lane)];
-  if (!groups) groups = std::make_unique<OpGroups>();
-  return *groups;
-}
-
 std::vector<Cta*> CtasOfMask(Warp& warp, uint32_t mask, int lane) {
   std::vector<Cta*> ctas;
   for (uint32_t r = 0; r < 16; ++r) {

@@ -16,8 +16,6 @@ namespace laneshift::emulator {
 // An operation of `lane` (-1: of the whole warp), to be issued by Cluster::Issue.
 OpHandle NewOperation(Warp& warp, AsyncKind kind, int lane);
 
-OpGroups& GroupsOf(std::array<std::unique_ptr<OpGroups>, kLanes>& all, int lane);
-
 // The CTAs that a multicast mask names; nothing after a fault.
 std::vector<Cta*> CtasOfMask(Warp& warp, uint32_t mask, int lane);
 

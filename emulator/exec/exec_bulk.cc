@@ -230,7 +230,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
       }
       return true;
     };
-    GroupsOf(w.bulk, lane).open.push_back(op);
+    w.bulk.Of(lane).open.push_back(op);
     if (!cluster.Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;
@@ -332,7 +332,7 @@ Outcome BulkStore(Warp& w, const Instruction& i, uint32_t mask) {
       from.cta->cluster().counters().bytes_shared_to_global += bytes;
       return true;
     };
-    GroupsOf(w.bulk, lane).open.push_back(op);
+    w.bulk.Of(lane).open.push_back(op);
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;
@@ -343,13 +343,13 @@ void CheckIssuer(Warp& w, uint32_t mask, std::string_view what) {
   if (!w.checks()) return;
   const auto has = [&](uint32_t lanes) {
     for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-      const OpGroups* const groups = w.bulk[static_cast<size_t>(std::countr_zero(rest))].get();
+      const OpGroups* const groups = w.bulk.Find(std::countr_zero(rest));
       if (groups != nullptr && (!groups->open.empty() || !groups->closed.empty())) return true;
     }
     return false;
   };
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    if (w.bulk[static_cast<size_t>(std::countr_zero(rest))] != nullptr) return;
+    if (w.bulk.Find(std::countr_zero(rest)) != nullptr) return;
   }
   if (has(~mask))
     w.Report(HazardKind::kElectionMisuse, std::countr_zero(mask),
@@ -358,7 +358,7 @@ void CheckIssuer(Warp& w, uint32_t mask, std::string_view what) {
 
 Outcome BulkCommit(Warp& w, const Instruction&, uint32_t mask) {
   CheckIssuer(w, mask, "cp.async.bulk.commit_group");
-  ForLanes(mask, [&](int lane) { GroupsOf(w.bulk, lane).Close(); });
+  ForLanes(mask, [&](int lane) { w.bulk.Of(lane).Close(); });
   return Outcome::kNext;
 }
 
@@ -368,10 +368,11 @@ Outcome BulkWait(Warp& w, const Instruction& i, uint32_t mask) {
   const auto keep = static_cast<size_t>(i[0].offset);
   CheckIssuer(w, mask, "cp.async.bulk.wait_group");
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    OpGroups& groups = GroupsOf(w.bulk, std::countr_zero(rest));
+    OpGroups& groups = w.bulk.Of(std::countr_zero(rest));
     if (i.modifiers != 0) {
-      for (size_t g = 0; g + keep < groups.closed.size(); ++g) {
-        for (const OpHandle& op : groups.closed[g]) {
+      size_t last = groups.closed.size();
+      for (auto group = groups.closed.begin(); last > keep; ++group, --last) {
+        for (const OpHandle& op : *group) {
           if (!cluster.AwaitReads(op, w, uint32_t{1} << std::countr_zero(rest))) return Outcome::kFault;
         }
       }

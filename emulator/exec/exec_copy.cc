@@ -45,7 +45,7 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
       to.cta->cluster().counters().bytes_global_to_shared += given;
       return true;
     };
-    GroupsOf(w.copies, lane).open.push_back(op);
+    w.copies.Of(lane).open.push_back(op);
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;
@@ -53,7 +53,7 @@ Outcome CopyAsync(Warp& w, const Instruction& i, uint32_t mask) {
 
 Outcome CopyWait(Warp& w, uint32_t mask, size_t keep, bool open_too) {
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    OpGroups& groups = GroupsOf(w.copies, std::countr_zero(rest));
+    OpGroups& groups = w.copies.Of(std::countr_zero(rest));
     if (open_too) groups.Close();
     for (; groups.closed.size() > keep; groups.closed.pop_front()) {
       for (const OpHandle& op : groups.closed.front()) {
@@ -77,7 +77,7 @@ Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
         return w.Fault(FaultKind::kLaunchFailure, lane, added.error().message);
     }
     OpHandle op = NewOperation(w, AsyncKind::kCommit, lane);
-    OpGroups& groups = GroupsOf(w.copies, lane);
+    OpGroups& groups = w.copies.Of(lane);
     // Operations that an mbarrier has already shown to this thread are never waited for otherwise.
     std::erase_if(groups.open, [&](const OpHandle& old) {
       return old->state == AsyncOp::State::kReleased &&
@@ -114,7 +114,7 @@ Result<Handler> BindCopyAsync(const Match& match, Instruction& i) {
 }
 Result<Handler> BindCopyCommit(const Match&, Instruction&) {
   return Handler([](Warp& w, const Instruction&, uint32_t mask) {
-    ForLanes(mask, [&](int lane) { GroupsOf(w.copies, lane).Close(); });
+    ForLanes(mask, [&](int lane) { w.copies.Of(lane).Close(); });
     return Outcome::kNext;
   });
 }

@@ -81,6 +81,14 @@ bool Check(Warp& w, int lane, const Status& status) {
   return false;
 }
 
+// A live object that nobody has used since its initialisation, of which this lane knows.
+bool MayInitialiseAgain(Warp& w, int lane, const BarrierSlot& slot) {
+  if (!slot.state.unused() || (w.checks() && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot.initialised)))
+    return false;
+  w.cta().cluster().NotePolicy(Policy::kRepeatedInit);
+  return w.cta().cluster().machine().policies.repeated_init == RepeatedInit::kIgnored;
+}
+
 Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -88,7 +96,9 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 8, 8, lane, false, at)) return Outcome::kFault;
     BarrierSlot* slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
     if (slot->state.valid()) {
-      w.Report(HazardKind::kBarrierMisuse, lane, Cat("mbarrier.init of the live object at shared offset ", at.offset));
+      if (!MayInitialiseAgain(w, lane, *slot))
+        w.Report(HazardKind::kBarrierMisuse, lane,
+                 Cat("mbarrier.init of the live object at shared offset ", at.offset));
       w.cta().cluster().DropBarrier(*at.cta, at.offset);
       slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
     }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "emulator/decode/type_dispatch.h"
 #include "emulator/exec/lanes.h"
+#include "emulator/exec/store_races.h"
 #include "emulator/machine/access.h"
 
 namespace laneshift::emulator {
@@ -130,8 +131,11 @@ Outcome Load(Warp& w, const Instruction& i, uint32_t mask) {
 // operands: [a], {b}
 Outcome Store(Warp& w, const Instruction& i, uint32_t mask) {
   const auto bytes = static_cast<uint32_t>(i.modifiers & kBytesMask);
+  StoreRaces races(w);
   return Access(w, i, mask, i[0], i[1], true, [&](const HostBytes& hosts, uint32_t lanes) {
-    for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], hosts, e * bytes, lanes, i.modifiers);
+    races.Around(hosts, bytes * i[1].count, [&] {
+      for (uint32_t e = 0; e < i[1].count; ++e) GetElement(w, i[1].elements[e], hosts, e * bytes, lanes, i.modifiers);
+    });
   });
 }
 

@@ -153,7 +153,7 @@ Outcome BulkStoreInto(Warp& w, const Instruction& i, uint32_t mask) {
       from.cta->cluster().counters().bytes_shared_to_global += bytes;
       return true;
     };
-    GroupsOf(w.bulk, lane).open.push_back(op);
+    w.bulk.Of(lane).open.push_back(op);
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;

@@ -34,7 +34,7 @@ bool Plan(Warp& w, const Instruction& i, const DecodedOperand& address, int64_t 
   }
   plan = std::move(*planned);
   w.cta().cluster().NotePolicies(plan.used);
-  if (plan.foreign_lanes)
+  if (plan.foreign_lanes && plan.policies.foreign_lanes == ForeignLanes::kReported)
     w.Report(HazardKind::kForeignLanes, lane,
              Cat("the address names lane ", access.address.lane, ", this warp owns the lanes of rank ", w.index() % 4));
   return true;

@@ -122,7 +122,7 @@ bool ReleasesTogether(Warp& w) {
   return w.cta().cluster().machine().policies.pair_release == PairRelease::kWaits;
 }
 
-// Whether the block was allocated, and is free again. Kernels deallocate in several warps, and hardware accepts that.
+// Whether the block was allocated, and is free again.
 bool IsFree(Warp& w, int group, TensorAddress address, uint32_t columns) {
   if (!w.cta().allocator.WasReleased(address, columns)) return false;
   // The half of a pair's dealloc that is still under way belongs to what that dealloc released.
@@ -135,8 +135,12 @@ Outcome Dealloc(Warp& w, const Instruction& i, uint32_t mask) {
   const TensorAddress address = TensorAddress::Unpack(static_cast<uint32_t>(w.Value(i[0], lane)));
   const auto columns = static_cast<uint32_t>(w.Value(i[1], lane));
   if (IsFree(w, kGroup, address, columns)) {
-    w.Report(HazardKind::kDeallocatedTwice, lane,
-             Cat("the ", columns, " columns at ", address.column, " were deallocated before"));
+    Cluster& cluster = w.cta().cluster();
+    cluster.NotePolicy(Policy::kRepeatedDealloc);
+    if (cluster.machine().policies.repeated_dealloc == RepeatedDealloc::kRefused) {
+      w.Report(HazardKind::kDeallocatedTwice, lane,
+               Cat("the ", columns, " columns at ", address.column, " were deallocated before"));
+    }
     return w.DoneWaiting(), Outcome::kNext;
   }
   if (w.path().wait.kind == WaitState::Kind::kNone) CheckUnused(w, address, columns, lane);

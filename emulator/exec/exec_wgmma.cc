@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "emulator/decode/binders.h"
 #include "emulator/exec/lanes.h"
+#include "emulator/exec/store_races.h"
 #include "emulator/machine/access.h"
 #include "emulator/units/wgmma.h"
 
@@ -198,6 +199,7 @@ Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
         }
       }
     }
+    StoreRaces races(w);
     for (int r = 0; r < 8; ++r) {
       const int lane = static_cast<int>(m) * 8 + r;
       Located at;
@@ -206,7 +208,9 @@ Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
       if constexpr (kLoad) {
         std::memcpy(rows[r], at.host, 16);
       } else {
-        std::memcpy(at.host, rows[r], 16);
+        HostBytes hosts{};
+        hosts[static_cast<size_t>(lane)] = at.host;
+        races.Around(hosts, 16, [&] { std::memcpy(at.host, rows[r], 16); });
       }
     }
     if constexpr (kLoad) {

@@ -40,24 +40,31 @@ void SharedShadow::DropReaders(Word& word) {
     free_readers_.push_back(word.read_clock);
   }
   word.reader = 0;
+  word.read_by = {};
   word.flags = static_cast<uint8_t>(word.flags & (kStrongWrite | kWarpWrite));
 }
 
 Rival SharedShadow::CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge,
                                uint8_t lane, bool strong) const {
   if (word.reader == 0 || (word.bytes >> 4 & bytes) == 0 || (strong && (word.flags & kStrongReads))) return {};
+  // Only its own lanes' bytes are known apart.
+  const auto apart = [&](const Epoch& moment, uint8_t first, ReadBytes read_by) {
+    return moment.agent == knowledge.agent() && moment.lane == kAllLanes && !read_by.Rival(lane == first, bytes);
+  };
   if (!(word.flags & kSeveralWarps)) {
-    if (knowledge.Knows(lane, ReaderOf(word))) return {};
+    const Epoch moment = ReaderOf(word);
+    if (knowledge.Knows(lane, moment) || apart(moment, static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_by))
+      return {};
     return {Conflict::kWriteAfterRead, offset, ReaderOf(word), nullptr, word.read_line};
   }
   for (const Reader& reader : readers_[word.read_clock]) {
-    if (!knowledge.Knows(lane, reader.moment))
+    if (!knowledge.Knows(lane, reader.moment) && !apart(reader.moment, reader.first, reader.read_by))
       return {Conflict::kWriteAfterRead, offset, reader.moment, nullptr, reader.line};
   }
   return {};
 }
 
-void SharedShadow::AddWarp(Word& word, const Accessor& by) {
+void SharedShadow::AddWarp(Word& word, uint8_t bytes, const Accessor& by) {
   if (!(word.flags & kSeveralWarps)) {
     uint32_t index;
     if (free_readers_.empty()) {
@@ -67,23 +74,30 @@ void SharedShadow::AddWarp(Word& word, const Accessor& by) {
       index = free_readers_.back();
       free_readers_.pop_back();
     }
-    readers_[index].push_back(
-        {ReaderOf(word), word.read_line, static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences});
+    const auto lane = static_cast<uint8_t>((word.reader - 1) % kLanes);
+    const ReadBytes read_by =
+        word.flags & kSeveralLanes ? word.read_by : ReadBytes{static_cast<uint8_t>(word.bytes >> 4), 0};
+    readers_[index].push_back({ReaderOf(word), word.read_line, lane, word.read_fences, lane, read_by});
     word.read_clock = index;
+    word.read_by = {};
     word.flags = static_cast<uint8_t>((word.flags & ~kSeveralLanes) | kSeveralWarps);
   }
   const Epoch now = by.knowledge->Now(by.lane);
   for (Reader& reader : readers_[word.read_clock]) {
     if (reader.moment.agent != now.agent) continue;
-    const bool single_lane = reader.moment.lane == now.lane || by.knowledge->Knows(by.lane, reader.moment);
-    reader.moment.lane = single_lane ? now.lane : kAllLanes;
+    const bool known = by.knowledge->Knows(by.lane, reader.moment);
+    if (known && reader.moment.lane != now.lane) reader.read_by = {};  // that lane's own reads cover them
+    if (known) reader.first = now.lane;
+    uint8_t& read = reader.first == now.lane ? reader.read_by.first : reader.read_by.others;
+    read = static_cast<uint8_t>(read | bytes);
+    reader.moment.lane = known ? now.lane : kAllLanes;
     reader.moment.clock = now.clock;
     reader.line = by.line;
     reader.lane = by.lane;
     reader.fences = by.fences;
     return;
   }
-  readers_[word.read_clock].push_back({now, by.line, by.lane, by.fences});
+  readers_[word.read_clock].push_back({now, by.line, by.lane, by.fences, by.lane, {bytes, 0}});
 }
 
 void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
@@ -92,18 +106,22 @@ void SharedShadow::AddReader(Word& word, uint8_t bytes, const Accessor& by) {
   const bool strong = by.strong && (word.reader == 0 || (word.flags & kStrongReads));
   const auto strength = static_cast<uint8_t>(strong ? kStrongReads : 0);
   word.flags = static_cast<uint8_t>((word.flags & ~kStrongReads) | strength);
-  if (word.flags & kSeveralWarps) return AddWarp(word, by);
+  if (word.flags & kSeveralWarps) return AddWarp(word, bytes, by);
   if (word.reader != 0 && (word.reader != thread || (word.flags & kSeveralLanes))) {
     const Epoch before = ReaderOf(word);
     if (!by.knowledge->Knows(by.lane, before)) {
-      if (before.agent != now.agent) return AddWarp(word, by);
+      if (before.agent != now.agent) return AddWarp(word, bytes, by);
+      if (!(word.flags & kSeveralLanes)) word.read_by = {static_cast<uint8_t>(word.bytes >> 4), 0};
       word.flags |= kSeveralLanes;
+      uint8_t& read = word.reader == thread ? word.read_by.first : word.read_by.others;
+      read = static_cast<uint8_t>(read | bytes);
       word.bytes = static_cast<uint8_t>(word.bytes | bytes << 4);
       word.read_clock = now.clock;
       word.read_fences = by.fences;
       return;
     }
     word.flags = static_cast<uint8_t>(word.flags & ~kSeveralLanes);
+    word.read_by = {};
     word.bytes = static_cast<uint8_t>(word.bytes & 0xf);
   }
   word.reader = thread;
@@ -162,6 +180,7 @@ void SharedShadow::WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Ri
   word.fences = by.fences;
   word.write_line = by.line;
   word.flags = by.strong ? kStrongWrite : 0;
+  word.read_by = {};
 }
 
 uint64_t SharedShadow::Unsettled(uint32_t block, bool write, const VectorClock& known) const {

@@ -109,6 +109,12 @@ struct Rival {
   explicit operator bool() const { return conflict != Conflict::kNone; }
 };
 
+// An ordinary store of a lane to a word that another thread has stored to; nothing orders the two.
+struct StoreRace {
+  int lane;
+  Rival rival;
+};
+
 class SharedShadow {
  public:
   // `base`: the offset at which the memory begins.
@@ -188,13 +194,20 @@ class SharedShadow {
 
  private:
   // Thread numbers are agent * 32 + lane + 1; 0: no thread.
+  // Which bytes of a word lanes of one warp have read: elements smaller than a word have a lane each.
+  struct ReadBytes {
+    uint8_t first, others;  // by one lane, and by the others
+
+    // Whether another lane than this one may have read any of `bytes`. Three lanes or more are not told apart.
+    bool Rival(bool is_first, uint8_t bytes) const { return ((is_first ? others : first) & bytes) != 0; }
+  };
   struct Word {
     uint32_t write_clock, read_clock;  // read_clock: an index into readers_ if there are several
     uint16_t writer, reader;
     uint16_t fences, read_fences;
     uint8_t bytes;  // low half: written, high half: read
     uint8_t flags;
-    uint16_t none;  // padding
+    ReadBytes read_by;  // with kSeveralLanes: `reader` is the first of them
     int32_t write_line, read_line;
 
     bool operator==(const Word& other) const { return std::memcmp(this, &other, sizeof(Word)) == 0; }
@@ -219,6 +232,8 @@ class SharedShadow {
     int line;
     uint8_t lane;  // the latest one
     uint16_t fences;
+    uint8_t first;  // the lane of read_by
+    ReadBytes read_by;
   };
   // Granules of one KiB that the same asynchronous operations have accessed.
   struct Segment {
@@ -326,7 +341,7 @@ class SharedShadow {
   template <bool kWrite>
   static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge, KnownWord& known);
   void AddReader(Word& word, uint8_t bytes, const Accessor& by);
-  void AddWarp(Word& word, const Accessor& by);
+  void AddWarp(Word& word, uint8_t bytes, const Accessor& by);
   void DropReaders(Word& word);
   uint64_t& OrdinaryOf(uint32_t word) { return blocks_[(base_ + 4 * word) / GranuleWord::kBlockBytes].ordinary; }
   static uint64_t BitOf(uint32_t word) { return uint64_t{1} << (word / 4 % 64); }

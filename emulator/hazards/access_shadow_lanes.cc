@@ -142,11 +142,12 @@ void SharedShadow::TouchWords(const WarpAccess& access, int lane, uint32_t first
     if (!IsPlain<kWrite>(word, thread, static_cast<uint8_t>(lane), knowledge, known)) {
       (this->*(kWrite ? &SharedShadow::WriteWord : &SharedShadow::ReadWord))(w, covered, access.Of(lane), rival);
     } else if constexpr (kWrite) {
-      word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, 0, access.line, 0};
+      word = {now.clock, 0, thread, 0, static_cast<uint16_t>(access.fences[lane]), 0, covered, 0, {}, access.line, 0};
     } else {
       // A read that this thread knows of is covered by this thread's own read.
       if (word.reader != thread) word.bytes &= 0xf;
       word.flags = static_cast<uint8_t>(word.flags & ~(kStrongReads | kSeveralLanes));
+      word.read_by = {};
       word.reader = thread;
       word.read_clock = now.clock;
       word.read_fences = static_cast<uint16_t>(access.fences[lane]);
@@ -166,7 +167,7 @@ inline bool SharedShadow::TouchLane(uint32_t w, uint8_t covered, uint32_t words,
       (word.writer != 0 && word.writer != access.thread && !(kWrite && word.reader != 0)))
     return false;
   if constexpr (kWrite) {
-    word = {access.clock, 0, access.thread, 0, access.fences, 0, covered, 0, 0, access.line, 0};
+    word = {access.clock, 0, access.thread, 0, access.fences, 0, covered, 0, {}, access.line, 0};
   } else {
     word.flags = static_cast<uint8_t>(word.flags & ~kStrongReads);
     if (word.reader == 0) word.bytes &= 0xf;

@@ -32,6 +32,10 @@ Report RunBody(const std::string& body, Completion completion, device::CuResult&
   options.completion = completion;
   options.host_threads = 1;
   options.policies.load_wait = LoadWait::kRequired;
+  options.policies.repeated_dealloc = RepeatedDealloc::kRefused;
+  options.policies.repeated_init = RepeatedInit::kRefused;
+  options.policies.foreign_lanes = ForeignLanes::kReported;
+  options.policies.exit_store = ExitStore::kRequired;
   TestDevice device(options);
   const device::CuFunction kernel = device.Load(KernelText(body), "k");
   EXPECT_NE(kernel, nullptr) << device.log;
@@ -99,6 +103,12 @@ const Twin kTwins[] = {
     {"ProxyFenceOfCopy", HazardKind::kMissingProxyFence,
      "@%p1 st.shared.b32 [buffer], %r1;\n" LS_INIT_BARRIER LS_LOAD LS_WAIT,
      "@%p1 st.shared.b32 [buffer], %r1;\n" LS_FENCE LS_INIT_BARRIER LS_LOAD LS_WAIT},
+    // Each lane stores to its half of a word; another one may not have read that half yet.
+    {"RaceInAWord", HazardKind::kSharedRace,
+     "st.shared.b32 [%r4], %r1;\nbar.warp.sync -1;\nmad.lo.u32 %r5, %r1, 2, %r3;\nxor.b32 %r6, %r5, 2;\n"
+     "ld.shared.b16 %h1, [%r6];\nst.shared.b16 [%r5], %h1;\n",
+     "st.shared.b32 [%r4], %r1;\nbar.warp.sync -1;\nmad.lo.u32 %r5, %r1, 2, %r3;\n"
+     "ld.shared.b16 %h1, [%r5];\nst.shared.b16 [%r5], %h1;\n"},
     {"RaceInAWarp", HazardKind::kSharedRace,
      "st.shared.b32 [%r4], %r1;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\n",
      "st.shared.b32 [%r4], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r4, 4;\nld.shared.b32 %r6, [%r5];\n"},

@@ -206,7 +206,24 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<u
     ReportRace(warp, lane, write, rival);
 }
 
+void Cluster::DeferStoreRaces(std::vector<StoreRace>* races) {
+  store_races_ = machine().policies.equal_stores == EqualStores::kAllowed ? races : nullptr;
+}
+
+bool Cluster::Defer(int lane, bool write, const Rival& rival) {
+  if (store_races_ == nullptr || !write || rival.record != nullptr || rival.conflict != Conflict::kWriteAfterWrite)
+    return false;
+  store_races_->push_back({lane, rival});
+  return true;
+}
+
+void Cluster::SettleStore(Warp& warp, const StoreRace& race, bool equal) {
+  if (equal) return NotePolicy(Policy::kEqualStores);
+  ReportRace(warp, race.lane, true, race.rival);
+}
+
 void Cluster::ReportRace(Warp& warp, int lane, bool write, const Rival& rival) {
+  if (Defer(lane, write, rival)) return;
   warp.Report(rival.record != nullptr ? HazardKind::kUnobservedCompletion : HazardKind::kSharedRace, lane,
               Cat("shared offset ", rival.offset, " is ", write ? "written" : "read", " here, and nothing orders ",
                   Describe(rival), " before that"));

@@ -118,6 +118,28 @@ TEST(HalvesOfLanes, AreOrderedByThemselves) {
 }
 
 // Two products of different shapes into one accumulator, and two copies to one place.
+// Every warp has read every element of 1 or 2 bytes; after a barrier each thread replaces its own, or, wrongly, its
+// neighbour's. (The reference of CUTLASS' attention does the former.)
+TEST(ElementsOfAWord, AreReadByTheirOwnLanes) {
+  for (const int bytes : {1, 2}) {
+    for (const bool own : {true, false}) {
+      const std::string type = bytes == 1 ? ".u8" : ".u16";
+      const std::string body =
+          Cat(".reg .b16 %h<4>;\nmad.lo.u32 %r3, %r0, ", bytes, ", 0; mov.u32 %r4, buffer; add.u32 %r3, %r3, %r4;\n",
+              own ? "mov.u32 %r6, %r3;\n" : Cat("xor.b32 %r6, %r3, ", bytes, ";\n"), "mov.u16 %h1, 5;\nst.shared", type,
+              " [%r3], %h1;\nbar.sync 0;\nmov.u32 %r5, 0;\nLOOP: add.u32 %r7, %r4, %r5; ld.shared", type,
+              " %h2, [%r7];\nadd.u32 %r5, %r5, ", bytes, "; setp.lt.u32 %p2, %r5, ", 96 * bytes,
+              "; @%p2 bra LOOP;\nbar.sync 0;\nld.shared", type, " %h3, [%r6];\nadd.u16 %h3, %h3, 1;\nst.shared", type,
+              " [%r3], %h3;\n");
+      for (const Completion completion : kAllOrders) {
+        const Ran ran = RunOrdered(body, 1, 96, completion);
+        EXPECT_EQ(Reports(ran.report, HazardKind::kSharedRace), !own) << bytes << ": " << ran.report.Print();
+        EXPECT_EQ(ran.report.Clean(), own) << ran.report.Print();
+      }
+    }
+  }
+}
+
 TEST(QueueOrder, IsAPolicy) {
   const std::string before =
       "@%p0 mbarrier.init.shared::cta.b64 [bar], 1;\n"

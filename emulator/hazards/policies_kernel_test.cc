@@ -1,8 +1,11 @@
 // The answers of policies.def that need a complete kernel: who issues, which barrier, who waits. ashift_order is
 // tested in launch_control_test.cc, the rest in emulator/units/.
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "emulator/emulated_test_device.h"
+#include "emulator/hazards/policy_profiles.h"
 #include "emulator/row_programs.h"
 
 namespace laneshift::emulator {
@@ -162,6 +165,124 @@ TEST(PolicyKernels, PairRelease) {
     const Report report = TakeReport();
     EXPECT_EQ(report.Clean(), release == PairRelease::kReturns) << report.Print();
     EXPECT_GT(UsesOf(report, Policy::kPairRelease), 0u);
+  }
+}
+
+// A barrier is initialised twice by one thread, and after that used; or it was used, or another thread does it.
+TEST(PolicyKernels, RepeatedInit) {
+  const struct {
+    const char* between;
+    bool tolerable;
+  } kCases[] = {{"", true},
+                {"@!%p2 mbarrier.arrive.shared.b64 %rd2, [bar];\n", false},
+                {"setp.ne.u32 %p2, %r1, 32;\n", false},
+                {"setp.ne.u32 %p2, %r1, 32; bar.sync 0;\n", true}};
+  for (const auto& [between, tolerable] : kCases) {
+    const std::string text =
+        KernelOf(base::Cat(".shared .align 8 .b64 bar;\nmov.u32 %r1, %tid.x; setp.ne.u32 %p2, %r1, 0;\n"
+                           "@!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\n",
+                           between, "@!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\nbar.sync 0; ret;\n"));
+    for (const RepeatedInit answer : {RepeatedInit::kIgnored, RepeatedInit::kRefused}) {
+      Options options;
+      options.policies.repeated_init = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      ExpectCounted(report, Policy::kRepeatedInit, tolerable ? 1 : 0, tolerable && answer == RepeatedInit::kIgnored);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse);
+    }
+  }
+}
+
+// A CTA ends after its bulk store, before the store has read its shared memory; or after its bulk load into it.
+TEST(PolicyKernels, ExitStore) {
+  const std::string store =
+      "fence.proxy.async.shared::cta; bar.warp.sync -1;\n"
+      "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;\n"
+      "@%p1 cp.async.bulk.commit_group;\n";
+  const std::string load =
+      "@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\n@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 %rd2, [bar], 128;\n"
+      "fence.proxy.async.shared::cta; bar.warp.sync -1;\n"
+      "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [bar];\n";
+  for (const bool stores : {true, false}) {
+    const std::string text = KernelOf(base::Cat(
+        ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar;\nmov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;\n"
+        "ld.param.u64 %rd1, [out]; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r2, %r2, %r3;\n"
+        "st.shared.b32 [%r2], %r1;\n",
+        stores ? store : load, "ret;\n"));
+    for (const ExitStore answer : {ExitStore::kKept, ExitStore::kRequired}) {
+      Options options;
+      options.completion = Completion::kLate;
+      options.policies.exit_store = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(32, 99));
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      ExpectCounted(report, Policy::kExitStore, stores ? 1 : 0, stores && answer == ExitStore::kKept);
+      const bool told = std::any_of(report.hazards.begin(), report.hazards.end(),
+                                    [](const Hazard& hazard) { return hazard.kind == HazardKind::kPendingAtExit; });
+      EXPECT_EQ(told, !report.Clean());
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        EXPECT_EQ(device.Download<uint32_t>(out, 32)[lane], stores ? lane : 99u);
+    }
+  }
+}
+
+// Two warps store to the same words of shared memory: equal values, or values of which the last word differs.
+TEST(PolicyKernels, EqualStores) {
+  for (const bool equal : {true, false}) {
+    const std::string text = KernelOf(
+        base::Cat(".shared .align 16 .b8 tile[512];\nmov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mov.u32 %r3, tile;\n"
+                  "mad.lo.u32 %r3, %r2, 16, %r3;\n",
+                  equal ? "mov.u32 %r4, %r2;\n" : "mov.u32 %r4, %r1;\n",
+                  "st.shared.v4.b32 [%r3], {%r2, %r2, %r2, %r4};\nbar.sync 0; ld.shared.b32 %r5, [%r3]; ret;\n"));
+    for (const EqualStores answer : {EqualStores::kAllowed, EqualStores::kRace}) {
+      Options options;
+      options.policies.equal_stores = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      const bool allowed = answer == EqualStores::kAllowed;
+      ExpectCounted(report, Policy::kEqualStores, equal && allowed ? 32 : 0, equal && allowed);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kSharedRace);
+    }
+  }
+}
+
+// Each of four warps deallocates, as in CUTLASS example 112; the columns can be allocated again.
+TEST(PolicyKernels, RepeatedDealloc) {
+  const std::string text = KernelOf(
+      ".shared .align 4 .b32 slot;\nmov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra MEET;\n"
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 512;\n"
+      "MEET: bar.sync 0; ld.shared.b32 %r9, [slot]; bar.sync 0;\n"
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 512;\nbar.sync 0; @%p1 bra END;\n"
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 512; ld.shared.b32 %r9, [slot];\n"
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 512;\nEND: ret;\n");
+  for (const char* profile : {"hardware", "manual"}) {
+    for (const Completion completion : {Completion::kEager, Completion::kLate, Completion::kRandom}) {
+      Options options;
+      options.completion = completion;
+      ASSERT_TRUE(SetPolicyProfile(options.policies, profile).has_value());
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 128, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      const bool tolerated = options.policies.repeated_dealloc == RepeatedDealloc::kIgnored;
+      EXPECT_EQ(tolerated, std::string_view(profile) == "hardware");
+      ExpectCounted(report, Policy::kRepeatedDealloc, 3, tolerated);
+      EXPECT_EQ(report.hazards.empty(), tolerated);
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kDeallocatedTwice);
+    }
   }
 }
 

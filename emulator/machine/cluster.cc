@@ -39,6 +39,7 @@ Cta::Cta(Cluster& cluster, uint32_t rank, std::array<uint32_t, 3> index, std::un
       memory_(std::move(memory)) {
   shared_shadow = memory_->shadow.get();
   const int count = static_cast<int>((threads_ + kLanes - 1) / kLanes);
+  warps.reserve(static_cast<size_t>(count));
   for (int w = 0; w < count; ++w) {
     const uint32_t lanes = std::min<uint32_t>(kLanes, threads_ - static_cast<uint32_t>(w) * kLanes);
     warps.push_back(std::make_unique<Warp>(*this, w, lanes == kLanes ? kFullMask : (1u << lanes) - 1, kept.Take()));
@@ -167,14 +168,14 @@ uint32_t Cluster::live_threads() const {
 // One quantum for every path that can run. `ran`: at least one made progress.
 bool Cluster::RunRound(bool& ran) {
   const bool random = machine().completion == Completion::kRandom;
-  std::vector<Warp*> warps;
+  round_.clear();
   for (const auto& cta : ctas_) {
     for (const auto& warp : cta->warps) {
-      if (!warp->done()) warps.push_back(warp.get());
+      if (!warp->done()) round_.push_back(warp.get());
     }
   }
-  if (random) std::shuffle(warps.begin(), warps.end(), *random_);
-  for (Warp* warp : warps) {
+  if (random) std::shuffle(round_.begin(), round_.end(), *random_);
+  for (Warp* warp : round_) {
     for (size_t p = 0; p < warp->paths().size(); ++p) {
       Path& path = warp->paths()[p];
       if (path.state == Path::State::kBlocked && (path.seen_event != events_ || path.wait.timed_out)) {
@@ -359,9 +360,12 @@ void Cluster::CheckExit(Cta& cta) {
     if (op->kind == AsyncKind::kBulkStore && op->reads_released) continue;
     const bool uses =
         std::any_of(op->shared.begin(), op->shared.end(), [&](const auto& use) { return use.cta == &cta; });
-    if (uses)
-      Hazard(HazardKind::kPendingAtExit, *op,
-             Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
+    if (!uses) continue;
+    if (op->kind == AsyncKind::kBulkStore) {
+      NotePolicy(Policy::kExitStore);
+      if (machine().policies.exit_store == ExitStore::kKept) continue;
+    }
+    Hazard(HazardKind::kPendingAtExit, *op, Cat("nobody waited for this ", NameOf(op->kind), " before its CTA ended"));
   }
   const SourcePlace end = cta.warps[0]->Here(-1);
   for (const auto& [moment, place] : cta.visits) {

@@ -436,6 +436,11 @@ class Cluster {
   // ---- order (ordering.cc) ----
   // An ordinary access by `lane`: reports what it is not ordered after.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, int lane, bool write, bool strong);
+  // While `races` is not null, unordered stores of two threads to one word of shared memory are added to it instead of
+  // being reported: it depends on the policy equal_stores and on what the caller is about to store. Otherwise
+  // SettleStore does what is left to do about one.
+  void DeferStoreRaces(std::vector<StoreRace>* races);
+  void SettleStore(Warp& warp, const StoreRace& race, bool equal);
   // The same for weak accesses by all lanes of `mask`, one after the other.
   void CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets, uint32_t bytes,
                   bool write);
@@ -510,6 +515,7 @@ class Cluster {
   void CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use);
   std::string Describe(const Rival& rival) const;
   void ReportRace(Warp& warp, int lane, bool write, const Rival& rival);
+  bool Defer(int lane, bool write, const Rival& rival);
   void ReportRace(Warp& warp, int lane, bool write, const GlobalRival& rival);
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
   static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
@@ -533,6 +539,8 @@ class Cluster {
   HostThread* host_ = nullptr;
   uint64_t events_ = 1, changes_ = 0, clock_ = 1;
   uint64_t uncounted_ = 0;  // instructions not yet reported to the meter
+  std::vector<StoreRace>* store_races_ = nullptr;
+  std::vector<Warp*> round_;  // of RunRound; kept for its memory
   uint64_t live_operations_ = 0;
   uint64_t op_serial_ = 0;
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;

@@ -16,23 +16,6 @@ namespace {
 // Nested divergence needs at most one waiting path per lane and level that is still split; far below this.
 constexpr size_t kMaxPaths = 4096;
 
-bool DiffersByLane(uint64_t special) {
-  switch (static_cast<Special>(special)) {
-    case Special::kTidX:
-    case Special::kTidY:
-    case Special::kTidZ:
-    case Special::kLaneid:
-    case Special::kLanemaskEq:
-    case Special::kLanemaskLe:
-    case Special::kLanemaskLt:
-    case Special::kLanemaskGe:
-    case Special::kLanemaskGt:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 Warp::Warp(Cta& cta, int index, uint32_t live, WarpMemory memory)
@@ -69,15 +52,15 @@ void Warp::InitialiseSlots() {
     }
     uint64_t value = initial.value;
     if (initial.source == SlotSource::kSharedAddress) value += uint64_t{cta_.rank()} << kRankShift;
-    const bool special = initial.source == SlotSource::kSpecial, by_lane = special && DiffersByLane(initial.value);
-    if (special && !by_lane) value = SpecialValue(initial.value, 0);
-    const auto fill = [&](auto* words, int step) {
-      if (!by_lane && step == 1)
-        return static_cast<void>(
-            std::fill_n(words, kLanes, static_cast<std::remove_pointer_t<decltype(words)>>(value)));
-      for (int lane = 0; lane < kLanes; ++lane)
-        words[lane * step] =
-            static_cast<std::remove_pointer_t<decltype(words)>>(by_lane ? SpecialValue(initial.value, lane) : value);
+    const bool special = initial.source == SlotSource::kSpecial;
+    std::array<uint32_t, kLanes> values;
+    const bool by_lane = special && SpecialValues(initial.value, values);
+    if (special && !by_lane) value = SpecialValue(initial.value);
+    const auto fill = [&](auto* words, size_t step) {
+      using Word = std::remove_pointer_t<decltype(words)>;
+      if (!by_lane && step == 1) return static_cast<void>(std::fill_n(words, kLanes, static_cast<Word>(value)));
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        words[lane * step] = by_lane ? Word{values[lane]} : static_cast<Word>(value);
     };
     if (initial.bytes == 4) fill(reinterpret_cast<uint32_t*>(slot), 1);
     if (initial.bytes == 8) fill(reinterpret_cast<uint64_t*>(slot), 1);
@@ -85,20 +68,54 @@ void Warp::InitialiseSlots() {
   }
 }
 
-uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
-  const GridShape& shape = cta_.cluster().launch().shape;
-  const uint32_t thread = static_cast<uint32_t>(index_ * kLanes + lane);
-  const auto& block = shape.block;
-  const auto& cta = cta_.index();
-  const auto bit = [&] { return uint32_t{1} << lane; };
-  const auto in_cluster = [&](size_t d) { return cta[d] % shape.cluster[d]; };
+OpGroups& ThreadGroups::Of(int lane) {
+  if (groups_ == nullptr) groups_ = std::make_unique<std::array<std::unique_ptr<OpGroups>, kLanes>>();
+  auto& groups = (*groups_)[static_cast<size_t>(lane)];
+  if (groups == nullptr) groups = std::make_unique<OpGroups>();
+  return *groups;
+}
+
+bool Warp::SpecialValues(uint64_t special, std::array<uint32_t, kLanes>& values) const {
+  const auto& block = cta_.cluster().launch().shape.block;
+  const bool flat = block[1] == 1 && block[2] == 1;
+  const auto first = static_cast<uint32_t>(index_ * kLanes);
+  const auto each = [&](auto value) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) values[lane] = value(lane);
+    return true;
+  };
   switch (static_cast<Special>(special)) {
     case Special::kTidX:
-      return thread % block[0];
+      if (flat) return each([&](uint32_t lane) { return first + lane; });
+      return each([&](uint32_t lane) { return (first + lane) % block[0]; });
     case Special::kTidY:
-      return thread / block[0] % block[1];
+      if (flat) return each([](uint32_t) { return 0u; });
+      return each([&](uint32_t lane) { return (first + lane) / block[0] % block[1]; });
     case Special::kTidZ:
-      return thread / block[0] / block[1];
+      if (flat) return each([](uint32_t) { return 0u; });
+      return each([&](uint32_t lane) { return (first + lane) / block[0] / block[1]; });
+    case Special::kLaneid:
+      return each([](uint32_t lane) { return lane; });
+    case Special::kLanemaskEq:
+      return each([](uint32_t lane) { return 1u << lane; });
+    case Special::kLanemaskLe:
+      return each([](uint32_t lane) { return 1u << lane | ((1u << lane) - 1); });
+    case Special::kLanemaskLt:
+      return each([](uint32_t lane) { return (1u << lane) - 1; });
+    case Special::kLanemaskGe:
+      return each([](uint32_t lane) { return ~((1u << lane) - 1); });
+    case Special::kLanemaskGt:
+      return each([](uint32_t lane) { return ~(1u << lane | ((1u << lane) - 1)); });
+    default:
+      return false;
+  }
+}
+
+uint64_t Warp::SpecialValue(uint64_t special) const {
+  const GridShape& shape = cta_.cluster().launch().shape;
+  const auto& block = shape.block;
+  const auto& cta = cta_.index();
+  const auto in_cluster = [&](size_t d) { return cta[d] % shape.cluster[d]; };
+  switch (static_cast<Special>(special)) {
     case Special::kNtidX:
       return block[0];
     case Special::kNtidY:
@@ -117,8 +134,6 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
       return shape.grid[1];
     case Special::kNctaidZ:
       return shape.grid[2];
-    case Special::kLaneid:
-      return static_cast<uint64_t>(lane);
     case Special::kWarpid:
       return static_cast<uint64_t>(index_);
     case Special::kNwarpid:
@@ -130,16 +145,6 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
       return cta_.cluster().machine().multiprocessors;
     case Special::kGridid:
       return cta_.cluster().launch().serial;
-    case Special::kLanemaskEq:
-      return bit();
-    case Special::kLanemaskLe:
-      return bit() | (bit() - 1);
-    case Special::kLanemaskLt:
-      return bit() - 1;
-    case Special::kLanemaskGe:
-      return ~(bit() - 1);
-    case Special::kLanemaskGt:
-      return ~(bit() | (bit() - 1));
     case Special::kClusteridX:
       return cta[0] / shape.cluster[0];
     case Special::kClusteridY:
@@ -178,6 +183,15 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
       return kernel_.static_shared_bytes + shape.dynamic_shared + kSharedBase;
     case Special::kZero:
       return 0;
+    case Special::kTidX:
+    case Special::kTidY:
+    case Special::kTidZ:
+    case Special::kLaneid:
+    case Special::kLanemaskEq:
+    case Special::kLanemaskLe:
+    case Special::kLanemaskLt:
+    case Special::kLanemaskGe:
+    case Special::kLanemaskGt:
     case Special::kClock:
     case Special::kClockHi:
     case Special::kClock64:
@@ -186,7 +200,7 @@ uint64_t Warp::SpecialValue(uint64_t special, int lane) const {
     case Special::kGlobaltimerHi:
       break;
   }
-  LS_CHECK(false, "clock registers are read by an instruction, not initialised: ", special);
+  LS_CHECK(false, "a special register that differs by lane, or a clock, which an instruction reads: ", special);
 }
 
 bool Warp::GrowLocal(uint64_t bytes) {

