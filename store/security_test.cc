@@ -127,11 +127,11 @@ TEST_F(SecurityTest, EveryDirectoryOnTheWayIsChecked) {
     ASSERT_EQ(chmod(open.c_str(), 0755), 0);
   }
   // The way through a link is the link's and its aim's, and a relative one starts where the link lies.
-  const std::string beside = directory_.path() + "/beside", inner = beside + "/inner";
+  const std::string elsewhere = directory_.path() + "/elsewhere", inner = elsewhere + "/inner";
   ASSERT_TRUE(MakePrivateDirectory(inner));
   fs::create_directory_symlink("../../a/b/c", inner + "/link");
   expect(inner + "/link", "");
-  for (const std::string& open : {beside, b}) {
+  for (const std::string& open : {elsewhere, b}) {
     ASSERT_EQ(chmod(open.c_str(), 0777), 0);
     expect(inner + "/link", Cat("the directory ", open, ","));
     ASSERT_EQ(chmod(open.c_str(), 0700), 0);
