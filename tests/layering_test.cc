@@ -78,7 +78,7 @@ struct Confinement {
 const std::vector<Confinement>& Confinements() {
   static const std::vector<Confinement> confinements = {
       {"LLVM", "#include [<\"](llvm|llvm-c)/", {"compiler/emit/"}},
-      {"SQLite", "#include [<\"]sqlite3", {"store/database.cc", "store/fault_test.cc"}},
+      {"SQLite", "#include [<\"]sqlite3", {"store/database.cc", "store/faulty_sqlite.h"}},
       {"spdlog", "#include [<\"]spdlog/", {"base/log.cc"}},
       {"opening a shared library",
        "#include <dlfcn\\.h>|\\bdlopen\\(",
