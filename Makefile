@@ -42,7 +42,7 @@ docs:
 
 sanitize: asan tsan
 
-asan tsan: dependencies
+asan tsan: configure
 	cmake --preset $@ $(CMAKE_ARGS)
 	cmake --build build-$@ --parallel $(JOBS) --target $(SANITIZED)_tests
 	ctest --test-dir build-$@ --output-on-failure --parallel $(JOBS) --label-regex '^$(SANITIZED)$$' --no-tests=error $(CTEST_ARGS)

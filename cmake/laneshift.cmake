@@ -23,6 +23,19 @@ if(LANESHIFT_SANITIZE)
   target_link_options(laneshift_flags INTERFACE -fsanitize=${LANESHIFT_SANITIZE})
 endif()
 
+# LANESHIFT_PLAIN: the libraries that are linked from LANESHIFT_PLAIN_BUILD, for TSan. What generates code starts no
+# threads and keeps nothing between calls; TSan would make it several times slower and has nothing to find there.
+if(LANESHIFT_PLAIN_BUILD)
+  set(LANESHIFT_PLAIN target ir compiler)
+  set(plain_libraries ${LANESHIFT_PLAIN})
+  list(TRANSFORM plain_libraries PREPEND laneshift_)
+  set(plain_archives ${LANESHIFT_PLAIN})
+  list(TRANSFORM plain_archives REPLACE "(.+)" "${LANESHIFT_PLAIN_BUILD}/\\1/liblaneshift_\\1.a")
+  add_custom_target(plain_libraries COMMAND ${CMAKE_COMMAND} --build ${LANESHIFT_PLAIN_BUILD} --target ${plain_libraries}
+    BYPRODUCTS ${plain_archives} USES_TERMINAL)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/nothing.cc CONTENT "")
+endif()
+
 # laneshift_directory(NAME [USES library...] [PROGRAM main.cc] [ALONE file...]): every *.cc of this directory except
 # tests becomes the library laneshift_NAME; every *_test.cc next to them becomes the program NAME_test, whose cases ctest runs
 # one by one. A program's main file is not part of the library. Unity builds compile several files at once, which
@@ -44,7 +57,12 @@ function(laneshift_directory name)
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_PROGRAM})
   endif()
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
-  if(sources)
+  if(name IN_LIST LANESHIFT_PLAIN)
+    add_library(laneshift_${name} STATIC ${CMAKE_BINARY_DIR}/nothing.cc)
+    target_link_libraries(laneshift_${name} PUBLIC ${LANESHIFT_PLAIN_BUILD}/${name}/liblaneshift_${name}.a ${ARG_USES})
+    add_dependencies(laneshift_${name} plain_libraries)
+    set(own laneshift_${name})
+  elseif(sources)
     add_library(laneshift_${name} STATIC ${sources})
     target_link_libraries(laneshift_${name} PUBLIC ${ARG_USES} PRIVATE laneshift_flags)
     set(own laneshift_${name})

@@ -207,6 +207,23 @@ Error FileError(std::string_view what, const std::string& path) {
   return MakeError(ErrorCode::kDriver, Cat("cannot ", what, " ", path, ": ", std::strerror(errno)));
 }
 
+// A database that is removed, whatever ends the work on it.
+class PartialFile {
+ public:
+  explicit PartialFile(std::string path) : path_(std::move(path)), journal_(Cat(path_, "-journal")) { Remove(); }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile() { Remove(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  void Remove() {
+    (void)unlink(path_.c_str());
+    (void)unlink(journal_.c_str());
+  }
+  std::string path_, journal_;
+};
+
 Status MarkSealed(const std::string& path, const std::string& digest) {
   LS_ASSIGN(Database copy, Database::Open(path, Database::Access::kCreate, kBusyTimeoutMs));
   LS_TRY(copy.Execute("PRAGMA journal_mode=DELETE"));
@@ -325,14 +342,13 @@ Status Archive::Seal(const std::string& path) {
     return MakeError(ErrorCode::kInvalidArgument, Cat(path, " is there already; name a new file"));
   }
   LS_ASSIGN(const std::string digest, ChoiceDigest());
-  const std::string partial = Cat(path, ".partial-", getpid());
-  (void)unlink(partial.c_str());
+  const PartialFile copy(Cat(path, ".partial-", getpid()));
+  const std::string& partial = copy.path();
   Status made = database_.Execute(Cat("VACUUM INTO ", Quoted(partial)));
   if (made) made = MarkSealed(partial, digest);
   if (made && chmod(partial.c_str(), 0444) != 0) made = FileError("make read-only", partial);
   // link() refuses a name that another process has taken meanwhile.
   if (made && link(partial.c_str(), path.c_str()) != 0) made = FileError("write", path);
-  (void)unlink(partial.c_str());
   if (!made) return made.error().Within(Cat("sealing ", path));
   return Ok();
 }

@@ -194,6 +194,32 @@ TEST_F(CrashTest, AFileOfSchema4MigratesWithAllThatItHas) {
   ExpectSound();
 }
 
+// A process died in a transaction on a filesystem without a shared log: what is in the main file is half of two states.
+TEST_F(CrashTest, AFileWithAnInterruptedTransactionIsNotReadAsItIs) {
+  ASSERT_TRUE(Open().PutFact({.device = "d", .name = "f", .answer = "yes"}));
+  const std::string half = directory_.path() + "/half.db";
+  {
+    auto database = Database::Open(directory_.File(), Database::Access::kCreate, 1000);
+    // A cache of one page: the changes go to the file before they are committed.
+    ASSERT_TRUE(database && database->Execute("PRAGMA journal_mode=DELETE; PRAGMA cache_size=1; BEGIN;"
+                                              "INSERT INTO damaged VALUES (7, 'o', 'k', zeroblob(500000), 'c', 1);"
+                                              "DELETE FROM facts"));
+    std::filesystem::copy_file(directory_.File(), half);
+    std::filesystem::copy_file(directory_.File() + "-journal", half + "-journal");
+  }
+  const auto reading = Archive::Open(half, Archive::Mode::kRead);
+  ASSERT_FALSE(reading) << "half of a transaction is believed";
+  EXPECT_NE(reading.error().message.find("transaction was interrupted"), std::string::npos) << reading.error().message;
+  auto writing = Archive::Open(half, Archive::Mode::kWrite);
+  ASSERT_TRUE(writing) << writing.error().message;
+  int records = 0;
+  ASSERT_TRUE(writing->Visit([&](const Record&) {
+    ++records;
+    return Ok();
+  }));
+  EXPECT_EQ(records, 1);
+}
+
 TEST_F(CrashTest, AReadOnlyFileOfAnOlderSchemaIsRead) {
   {
     auto database = Database::Open(directory_.path() + "/system.db", Database::Access::kCreate, 1000);

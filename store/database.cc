@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -26,7 +27,6 @@ ErrorCode CodeOf(int result) {
     case SQLITE_INTERRUPT:
       return ErrorCode::kTimeout;
     case SQLITE_FULL:
-    case SQLITE_NOMEM:
     case SQLITE_TOOBIG:
       return ErrorCode::kResourceExhausted;
     case SQLITE_READONLY:
@@ -42,8 +42,12 @@ ErrorCode CodeOf(int result) {
   }
 }
 
+bool LacksMemory(int result) { return (result & 0xff) == SQLITE_NOMEM || result == SQLITE_IOERR_NOMEM; }
+
 // SQLite's messages quote the SQL that they are about, and that of a file's schema may have any number of lines.
 Error SqliteError(int result, const char* detail) {
+  // As where operator new lacks it: not a failure of the file, which would end the use of it.
+  if (LacksMemory(result)) throw std::bad_alloc();
   std::string text = sqlite3_errstr(result & 0xff);
   if (detail != nullptr && text != detail) text += Cat(" (", OneLine(detail), ")");
   return MakeError(CodeOf(result), std::move(text));
@@ -131,6 +135,13 @@ Status Statement::Run() {
     LS_ASSIGN(bool row, Step());
     if (!row) return Ok();
   }
+}
+
+void Statement::Attempt() {
+  const base::FileSizeSignalGuard guard;
+  BeginStep(*clock_);
+  // A failure here means that SQLite has rolled back by itself.
+  (void)sqlite3_step(handle_.get());
 }
 
 bool Statement::IsNull(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
@@ -247,16 +258,21 @@ Result<std::string> Database::Text(std::string_view sql) {
 int64_t Database::Changes() const { return sqlite3_changes64(handle_.get()); }
 
 Result<Transaction> Transaction::Begin(Database& database) {
+  // Before it is needed: where memory ends the transaction, there may be none to prepare it with.
+  LS_ASSIGN(Statement rollback, database.Prepare("ROLLBACK"));
   // IMMEDIATE: waits for the write lock here, under the busy timeout, and not in the middle of the transaction.
   LS_TRY(database.Execute("BEGIN IMMEDIATE"));
-  return Transaction(database);
+  return Transaction(database, std::move(rollback));
 }
 
-Transaction::Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
+Transaction::Transaction(Database& database, Statement rollback)
+    : database_(&database), rollback_(std::move(rollback)) {}
+
+Transaction::Transaction(Transaction&& other) noexcept
+    : database_(std::exchange(other.database_, nullptr)), rollback_(std::move(other.rollback_)) {}
 
 Transaction::~Transaction() {
-  // A failure here means that SQLite has rolled back by itself.
-  if (database_ != nullptr) (void)database_->Execute("ROLLBACK");
+  if (database_ != nullptr) rollback_.Attempt();
 }
 
 Status Transaction::Commit() {

@@ -1,11 +1,12 @@
 // Database: one SQLite connection, with SQLite's result codes as Errors. database.cc is the only includer of sqlite3.h.
 //
 // Error codes: kCorrupt (the file is not a sound database), kTimeout (locked by another process), kResourceExhausted
-// (disk full, out of memory), kNotFound (cannot be opened), kUnsupported (read-only), kDriver (reading or writing
+// (disk full), kNotFound (cannot be opened), kUnsupported (read-only), kDriver (reading or writing
 // failed), kInternal (SQL that does not fit the schema). A file may be anybody's: triggers, views and functions that
 // its schema names do not run, records, statements and the time that they take are limited, and a write beyond the
-// limit on file sizes is an error and no signal. The store's policy is made of these (store.h). Thread-safety: none;
-// the owner serialises. Not to be used across fork().
+// limit on file sizes is an error and no signal. Where SQLite gets no memory, std::bad_alloc is thrown, as where
+// operator new gets none (base/host_memory.h); the connection can still be used. The store's policy is made of these
+// (store.h). Thread-safety: none; the owner serialises. Not to be used across fork().
 #pragma once
 
 #include <chrono>
@@ -43,6 +44,8 @@ class Statement {
   Result<bool> Step();
   // For statements without rows.
   Status Run();
+  // One step, whatever comes of it. Throws nothing.
+  void Attempt();
 
   bool IsNull(int column) const;
   std::string TextAt(int column) const;  // also blobs
@@ -106,8 +109,9 @@ class Transaction {
   Status Commit();
 
  private:
-  explicit Transaction(Database& database) : database_(&database) {}
+  Transaction(Database& database, Statement rollback);
   Database* database_;  // null: committed or moved from
+  Statement rollback_;
 };
 
 }  // namespace laneshift::store

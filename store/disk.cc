@@ -73,9 +73,13 @@ Result<Database> OpenToRead(const std::string& path, int busy_timeout_ms) {
   if (locking) return locking;
   // Reading in WAL mode takes a -shm file, which a read-only directory cannot get. Without a log nobody is writing, and
   // the main file is complete.
-  std::error_code failure;
-  auto log_bytes = std::filesystem::file_size(path + "-wal", failure);
-  if (!failure && log_bytes > 0) return locking;
+  for (const char* suffix : {"-wal", "-journal"}) {
+    std::error_code missing;
+    const auto log_bytes = std::filesystem::file_size(path + suffix, missing);
+    if (missing || log_bytes == 0) continue;
+    return locking.error().Within(
+        Cat("a transaction was interrupted, whose ", suffix, " file is undone or played back by whoever can write"));
+  }
   Result<Database> immutable = OpenUnchanged(path, Database::Access::kImmutable, busy_timeout_ms);
   return immutable ? std::move(immutable) : std::move(locking);
 }

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/read_file.h"
 #include "base/text.h"
@@ -21,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCompanions[] = {"-wal", "-shm", "-journal"};
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+constexpr int kMaxLinks = 40;  // as many as Linux follows
 
 Error Distrust(std::string what) { return MakeError(ErrorCode::kUnsupported, std::move(what)); }
 
@@ -39,17 +42,64 @@ Result<std::optional<struct stat>> StatusOf(const std::string& path) {
   return Distrust(Cat(path, " cannot be looked at: ", std::strerror(errno)));
 }
 
-Status CheckDirectory(const std::string& path) {
-  LS_ASSIGN(const auto status, StatusOf(path));
-  if (!status) return Ok();
-  LS_TRY(CheckOwner(path, *status));
-  if ((status->st_mode & kOthersMayWrite) == 0) return Ok();
-  // The sticky bit keeps others from replacing files, not from making the -wal or -journal that SQLite would find next.
-  if ((status->st_mode & S_ISVTX) != 0) {
-    return Distrust(Cat("other users may make files in the directory ", path, "; name a directory in it, such as ",
-                        (fs::path(path) / "laneshift").string()));
+// Whether a directory is the one that holds the files, or leads to it.
+enum class Place { kHolds, kLeadsThere };
+
+Status CheckDirectory(const std::string& path, const struct stat& status, Place place) {
+  LS_TRY(CheckOwner(path, status));
+  if ((status.st_mode & kOthersMayWrite) == 0) return Ok();
+  if ((status.st_mode & S_ISVTX) == 0) {
+    return Distrust(
+        Cat("other users may write to the directory ", path, ", and so replace what is in it; chmod go-w it"));
   }
-  return Distrust(Cat("other users may write to the directory ", path, "; chmod go-w it"));
+  if (place == Place::kLeadsThere) return Ok();
+  // The sticky bit keeps others from replacing files, not from making the -wal or -journal that SQLite would find next.
+  return Distrust(Cat("other users may make files in the directory ", path, "; name a directory in it, such as ",
+                      (fs::path(path) / "laneshift").string()));
+}
+
+// Takes the way to the file `path` as the system does, name by name, and checks every directory and every link that it
+// meets: whoever may replace one of them chooses the file. What is missing ends the way.
+Status CheckWay(const fs::path& path) {
+  std::vector<fs::path> ahead;  // names still to be taken, the next one last
+  const auto put_ahead = [&](const fs::path& names) {
+    const std::vector<fs::path> in_order(names.begin(), names.end());
+    ahead.insert(ahead.end(), in_order.rbegin(), in_order.rend());
+  };
+  std::error_code failure;
+  put_ahead(fs::absolute(path, failure));
+  fs::path here;
+  int links = 0;
+  while (!ahead.empty()) {
+    const fs::path name = std::move(ahead.back());
+    ahead.pop_back();
+    if (name.empty() || name == ".") continue;
+    if (name == "..") {
+      here = here.parent_path();  // no link is part of `here`
+      continue;
+    }
+    struct stat status = {};
+    if (ahead.empty() && stat(here.c_str(), &status) == 0) LS_TRY(CheckDirectory(here, status, Place::kHolds));
+    const fs::path next = here / name;
+    if (lstat(next.c_str(), &status) != 0) {
+      if (errno == ENOENT || errno == ENOTDIR) return Ok();
+      return Distrust(Cat(next.string(), " cannot be looked at: ", std::strerror(errno)));
+    }
+    if (S_ISDIR(status.st_mode)) {
+      LS_TRY(CheckDirectory(next, status, Place::kLeadsThere));
+      here = next;
+    } else if (S_ISLNK(status.st_mode)) {
+      LS_TRY(CheckOwner(next, status));
+      if (++links > kMaxLinks) return Distrust(Cat(path.string(), " leads through more than ", kMaxLinks, " links"));
+      const fs::path aim = fs::read_symlink(next, failure);
+      if (failure) return Distrust(Cat(next.string(), " cannot be looked at: ", failure.message()));
+      if (aim.is_absolute()) here.clear();
+      put_ahead(aim);
+    } else {
+      return Ok();  // the file; CheckFile judges it
+    }
+  }
+  return Ok();
 }
 
 Status CheckFile(const std::string& path) {
@@ -79,9 +129,7 @@ Status CheckTrust(const std::string& database_path) {
   std::error_code failure;
   fs::path real = fs::canonical(database_path, failure);
   if (failure) real = fs::absolute(database_path, failure);
-  for (const fs::path& directory : {fs::absolute(database_path, failure).parent_path(), real.parent_path()}) {
-    LS_TRY(CheckDirectory(directory));
-  }
+  LS_TRY(CheckWay(database_path));
   LS_TRY(CheckFile(database_path));
   for (const std::string_view companion : kCompanions) LS_TRY(CheckFile(Cat(real.string(), companion)));
   return Ok();
@@ -92,13 +140,16 @@ Status MakePrivateDirectory(const std::string& path) {
     return MakeError(ErrorCode::kNotFound, Cat("the directory ", path, " cannot be made: ", why));
   };
   std::error_code failure;
-  if (fs::is_directory(path, failure)) return Ok();
   const fs::path whole = fs::absolute(path, failure).lexically_normal();
-  const fs::path own = whole.has_filename() ? whole : whole.parent_path();
-  fs::create_directories(own.parent_path(), failure);
-  if (failure) return failed(failure.message());
-  if (mkdir(own.c_str(), 0700) == 0 || fs::is_directory(own, failure)) return Ok();
-  return failed(std::strerror(errno));
+  fs::path made;
+  for (const fs::path& name : whole) {
+    made /= name;
+    // Another process may make it at the same time.
+    if (fs::is_directory(made, failure) || mkdir(made.c_str(), 0700) == 0) continue;
+    const int why = errno;
+    if (!fs::is_directory(made, failure)) return failed(std::strerror(why));
+  }
+  return Ok();
 }
 
 int OpenLockFile(const std::string& path) {

@@ -12,16 +12,16 @@
 
 namespace laneshift::store {
 
-// kUnsupported, with what is wrong and how to fix it: the database, a file that SQLite keeps next to it, or the
-// directory belongs to another user or may be written by others, or one of the files is not a regular file. Missing
-// files are accepted. A directory that others may write to is refused even if it is sticky: they could make a -wal or a
-// -journal between this check and SQLite's.
+// kUnsupported, with what is wrong and how to fix it: the database, a file that SQLite keeps next to it, or a directory
+// or link on the way to them, from the root on, belongs to another user or may be written by others, or one of the
+// files is not a regular file. Missing files are accepted. A directory on the way may be writable if it is sticky; the
+// one that holds the files may not: others could make a -wal or a -journal between this check and SQLite's.
 Status CheckTrust(const std::string& database_path);
 
 // Whether there is a regular file, or nothing, at `path`: kUnsupported otherwise.
 Status CheckRegular(const std::string& path);
 
-// Makes the directory, and what leads to it, if it is missing; itself for the user only.
+// Makes the directory, and what leads to it, where it is missing, for the user only.
 Status MakePrivateDirectory(const std::string& path);
 
 // A file that only carries locks, opened and made if missing; -1 if it cannot be, or is no regular file. Never waits.

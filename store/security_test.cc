@@ -100,6 +100,55 @@ TEST_F(SecurityTest, WhatOthersMayWriteIsNotBelieved) {
   }
 }
 
+// Who may rename a directory on the way puts another in its place.
+TEST_F(SecurityTest, EveryDirectoryOnTheWayIsChecked) {
+  const std::string a = directory_.path() + "/a", b = a + "/b", c = b + "/c";
+  const auto expect = [&](const std::string& directory, const std::string& part) {
+    const Status trust = CheckTrust(directory + "/" + kStoreFileName);
+    if (part.empty()) {
+      EXPECT_TRUE(trust) << trust.error().message;
+    } else {
+      ASSERT_FALSE(trust) << directory << " is believed, not: " << part;
+      EXPECT_NE(trust.error().message.find(part), std::string::npos) << trust.error().message;
+    }
+  };
+  ASSERT_TRUE(MakePrivateDirectory(c));
+  expect(c, "");
+  for (const std::string& open : {a, b}) {
+    for (const mode_t mode : {0777, 0775, 0772}) {
+      ASSERT_EQ(chmod(open.c_str(), mode), 0);
+      expect(c, Cat("other users may write to the directory ", open, ", and so replace what is in it; chmod go-w it"));
+    }
+    ASSERT_EQ(chmod(open.c_str(), 01777), 0);
+    expect(c, "");  // as in /tmp
+    for (const std::string& spelt : {open, open + "/.", c + (open == a ? "/../.." : "/..")}) {
+      expect(spelt, Cat("other users may make files in the directory ", open));
+    }
+    ASSERT_EQ(chmod(open.c_str(), 0755), 0);
+  }
+  // The way through a link is the link's and its aim's, and a relative one starts where the link lies.
+  const std::string elsewhere = directory_.path() + "/elsewhere", inner = elsewhere + "/inner";
+  ASSERT_TRUE(MakePrivateDirectory(inner));
+  fs::create_directory_symlink("../../a/b/c", inner + "/link");
+  expect(inner + "/link", "");
+  for (const std::string& open : {elsewhere, b}) {
+    ASSERT_EQ(chmod(open.c_str(), 0777), 0);
+    expect(inner + "/link", Cat("the directory ", open, ","));
+    ASSERT_EQ(chmod(open.c_str(), 0700), 0);
+  }
+  fs::create_directory_symlink(inner + "/round", inner + "/round");
+  expect(inner + "/round", "links");
+  expect(c + "/missing/../and/more", "");
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(b.c_str(), kStranger, 0), 0);
+    expect(c, Cat(b, " belongs to user ", kStranger));
+    expect(inner + "/link", Cat(b, " belongs to user ", kStranger));
+    ASSERT_EQ(chown(b.c_str(), 0, 0), 0);
+    ASSERT_EQ(lchown((inner + "/link").c_str(), kStranger, 0), 0);
+    expect(inner + "/link", Cat(inner, "/link belongs to user ", kStranger));
+  }
+}
+
 // Between a look at the directory and SQLite's another user can make the log that SQLite then plays back.
 TEST_F(SecurityTest, AStickyDirectoryIsNotBelieved) {
   Fill();
@@ -128,8 +177,10 @@ TEST_F(SecurityTest, AMissingDirectoryIsMadeForTheUserOnly) {
   umask(mask);
   EXPECT_TRUE(store.durable()) << store.warning().value_or("");
   struct stat status = {};
-  ASSERT_EQ(stat(path.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777u, 0700u);
+  for (const std::string& made : {path, directory_.path() + "/a"}) {
+    ASSERT_EQ(stat(made.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777u, 0700u) << made;
+  }
   ASSERT_TRUE(store.PutKernel(Kernel("k")));
   for (const auto& entry : fs::directory_iterator(path)) {
     ASSERT_EQ(stat(entry.path().c_str(), &status), 0);
