@@ -380,7 +380,7 @@ Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
   if (scale == Scaling::kNone || scale == Scaling::kTensor) return Ok();
   return InvalidProblem(
       Cat("epilogue: with '", name, "' the two columns of a pair have scale factors of different ",
-          "blocks, which scale=block and scale=mx do not support; interleave B's columns and their factors"));
+          "blocks, which scale=", NameOf(scale), " does not support; interleave B's columns and their factors"));
 }
 
 DataType OperandTypeOf(const EpilogueStep& step, DataType d) {
