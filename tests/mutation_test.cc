@@ -221,7 +221,8 @@ class Bench {
     // Our kernels do not rely on these lenient answers.
     options.policies = {"read_fence=required",   "queue_order=unordered", "proxy_fence=writer",
                         "tensor_fence=required", "load_wait=required",    "repeated_dealloc=refused",
-                        "repeated_init=refused", "exit_store=required",   "equal_stores=race"};
+                        "repeated_init=refused", "exit_store=required",   "equal_stores=race",
+                        "tensor_wait=own"};
     const auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.has_value());
     tools::RunSettings settings;

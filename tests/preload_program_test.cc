@@ -5,7 +5,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -64,10 +63,9 @@ TEST_F(PreloadProgram, WrappersLeaveTheReportToTheProgram) {
                                                   "m=32", "n=32", "k=64", "--device", "cuda", "--ptxas", ptxas_});
     ASSERT_EQ(result.exit_code, 0) << wrapper << result.messages << result.output;
     std::ifstream file(report_);
-    const auto report = nlohmann::json::parse(file, nullptr, false);
-    ASSERT_TRUE(report.is_object()) << wrapper << ": no report";
-    EXPECT_GT(report.at("launches"), 0) << wrapper;
-    EXPECT_EQ(report.at("kernels").size(), 1u) << wrapper;
+    const std::string report{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_NE(report.find("\"kernel\": \""), std::string::npos) << wrapper << ": " << report.substr(0, 300);
+    EXPECT_EQ(report.find("\"launches\": 0"), std::string::npos) << wrapper << ": " << report.substr(0, 300);
   }
 }
 

@@ -177,6 +177,8 @@ Outcome CopyFence(Warp& w, const Instruction& i, uint32_t mask) {
 Outcome AcquireMap(Warp& w, const Instruction& i, uint32_t mask) {
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
+    // The fence reads nothing: CUTLASS executes it for a map that a group does not have.
+    if (w.AddressOf(i[0], lane) == 0) continue;
     Located at;
     if (!LocateQuietly(w, StateSpace::kGeneric, w.AddressOf(i[0], lane), 128, lane, at)) return Outcome::kFault;
     if (at.space == StateSpace::kGlobal) w.cta().cluster().machine().map_edits->Acquire(at.address, ClusterOf(w));

@@ -198,7 +198,7 @@ class SharedShadow {
   struct ReadBytes {
     uint8_t first, others;  // by one lane, and by the others
 
-    // Whether another lane than this one may have read any of `bytes`. Three lanes or more are not told apart.
+    // Whether another lane than this one may have read any of `bytes`. Three lanes or more are not distinguished.
     bool Rival(bool is_first, uint8_t bytes) const { return ((is_first ? others : first) & bytes) != 0; }
   };
   struct Word {

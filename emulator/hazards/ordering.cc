@@ -406,9 +406,11 @@ void Cluster::MakeRecord(AsyncOp& op) {
 
 void Cluster::AddMoments(OpRecord& record, const Warp& warp, uint32_t mask) {
   if ((warp.live() & ~mask) == 0) {
-    // A wgmma is one operation of four warps, whichever of them has waited; tcgen05.ld and st are per lane.
-    record.over.push_back(
-        warp.knowledge.Now(record.kind == static_cast<uint8_t>(AsyncKind::kWgmma) ? kAnyLane : kAllLanes));
+    // A wgmma is one operation of four warps, whichever of them has waited; so may be tcgen05.ld and st of one warp.
+    const auto kind = static_cast<AsyncKind>(record.kind);
+    const bool tensor = kind == AsyncKind::kTensorLoad || kind == AsyncKind::kTensorStore;
+    const bool whole = kind == AsyncKind::kWgmma || (tensor && machine().policies.tensor_wait == TensorWait::kWhole);
+    record.over.push_back(warp.knowledge.Now(whole ? kAnyLane : kAllLanes));
     return;
   }
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1)

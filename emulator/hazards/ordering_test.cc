@@ -383,6 +383,15 @@ TEST(ScopeRules, OfAnInitialisation) {
   EXPECT_TRUE(Reports(wrong, HazardKind::kBarrierRace)) << wrong.Print();
 }
 
+// CUTLASS example 57 acquires the map of C, a null pointer, for a group without C.
+TEST(TensorMapInFlight, MayBeNoneForAFence) {
+  const std::string body = "mov.b64 %rd2, 0;\nfence.proxy.tensormap::generic.acquire.gpu [%rd2], 128;\n";
+  for (const Completion completion : kAllOrders) {
+    const Ran ran = RunOrdered(body, 1, 32, completion);
+    EXPECT_TRUE(ran.report.Clean()) << ran.report.Print();
+  }
+}
+
 // A copy through a tensor map in global memory, and an edit of that map before or after a wait for the
 // copy.
 TEST(TensorMapInFlight, IsNotEdited) {

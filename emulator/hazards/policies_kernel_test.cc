@@ -233,6 +233,47 @@ TEST(PolicyKernels, ExitStore) {
   }
 }
 
+// A warp loads from Tensor Memory and waits; one lane then hands the columns over, to a thread that copies into them.
+TEST(PolicyKernels, TensorWait) {
+  for (const bool meets : {true, false}) {
+    const std::string text = KernelOf(base::Cat(
+        ".shared .align 4 .b32 slot; .shared .align 8 .b64 bar, done; .shared .align 128 .b8 tile[4096];\n"
+        "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; setp.ge.u32 %p2, %r1, 32; setp.eq.u32 %p3, %r1, 32;\n"
+        "@%p1 mbarrier.init.shared::cta.b64 [bar], 1; @%p1 mbarrier.init.shared::cta.b64 [done], 1;\n"
+        "mov.u32 %r2, tile; mov.u32 %r3, 0;\nFILL: mad.lo.u32 %r4, %r3, 64, %r1; shl.b32 %r4, %r4, 2;\n"
+        "add.u32 %r4, %r4, %r2; st.shared.b32 [%r4], %r1; add.u32 %r3, %r3, 1; setp.lt.u32 %p4, %r3, 16; @%p4 bra "
+        "FILL;\n"
+        "fence.proxy.async.shared::cta; @%p2 bra MEET;\n"
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;\n"
+        "MEET: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n"
+        "ld.shared.b32 %r9, [slot]; @%p2 bra COPY;\n"
+        "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r1}; tcgen05.wait::st.sync.aligned;\n"
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r10}, [%r9]; tcgen05.wait::ld.sync.aligned;\n",
+        meets ? "tcgen05.fence::before_thread_sync; bar.warp.sync -1;\n" : "tcgen05.fence::before_thread_sync;\n",
+        "@%p1 mbarrier.arrive.shared::cta.b64 %rd2, [bar]; bra JOIN;\n"
+        "COPY: mbarrier.try_wait.parity.shared::cta.b64 %p4, [bar], 0; @!%p4 bra COPY;\n"
+        "tcgen05.fence::after_thread_sync; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd3, %r2;\n"
+        "or.b64 %rd3, %rd3, 0x0000400000000000; mov.u32 %r3, done;\n"
+        "@%p3 tcgen05.cp.cta_group::1.128x256b [%r9], %rd3;\n"
+        "@%p3 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r3];\n"
+        "LAST: mbarrier.try_wait.parity.shared::cta.b64 %p4, [done], 0; @!%p4 bra LAST;\n"
+        "JOIN: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; @%p2 bra END;\n"
+        "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 32;\nEND: ret;\n"));
+    for (const TensorWait answer : {TensorWait::kWhole, TensorWait::kOwn}) {
+      Options options;
+      options.policies.tensor_wait = answer;
+      TestDevice device(options);
+      const device::CuFunction kernel = device.Load(text, "k");
+      ASSERT_NE(kernel, nullptr) << device.log;
+      device::CuDevicePtr out = device.Allocate(16);
+      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+      const Report report = TakeReport();
+      EXPECT_EQ(report.Clean(), meets || answer == TensorWait::kWhole) << report.Print();
+      for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kUnobservedCompletion);
+    }
+  }
+}
+
 // Two warps store to the same words of shared memory: equal values, or values of which the last word differs.
 TEST(PolicyKernels, EqualStores) {
   for (const bool equal : {true, false}) {

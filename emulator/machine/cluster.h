@@ -518,7 +518,7 @@ class Cluster {
   bool Defer(int lane, bool write, const Rival& rival);
   void ReportRace(Warp& warp, int lane, bool write, const GlobalRival& rival);
   void NoteUses(const AsyncOp& op, bool reads, bool writes);
-  static void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
+  void AddMoments(OpRecord& record, const Warp& warp, uint32_t mask);
   // Begins the record of an operation that is being issued.
   void MakeRecord(AsyncOp& op);
   uint16_t NewAgent();
