@@ -36,7 +36,7 @@ set(LANESHIFT_SANITIZED_CI_address,undefined ${${all_of_it}})
 list(FILTER LANESHIFT_SANITIZED_CI_address,undefined INCLUDE REGEX "^(base|ir|device|store|emulator_units)_test ")
 set(LANESHIFT_SANITIZED_CI_thread
   "base_test            1 -${memory_limits}"
-  "store_test           1 Store.*"
+  "store_test           1 StoreTest.ManyThreadsUseOneStore:StoreTest.TwoProcesses*"
   "emulator_test        1 HostThreads.*"
   "runtime_test         1 MissPolicy.*:Engine.*:Prepare.*:Capture.*"
   "tuner_fault_test     1 */segv")
