@@ -183,12 +183,14 @@ void FunctionLibrary::Keep(const std::string& digest, const FunctionSource& sour
 }
 
 Result<NvrtcCompilation> FunctionLibrary::Run(const CompileJob& job) {
-  if (options_.program.empty()) {
-    LS_LOG(kRuntime, warn, "there is no program laneshift to run NVRTC in; ", job.file,
-           " is compiled in this process, without limits on memory and time");
-    return (*nvrtc_)->Run(job);
+  if (!options_.program.empty()) {
+    return RunInWorker(options_.program, options_.limits, {options_.library_directories, options_.nvrtc}, job);
   }
-  return RunInWorker(options_.program, options_.limits, {options_.library_directories, options_.nvrtc}, job);
+  if (options_.in_process) return (*nvrtc_)->Run(job);
+  return MakeError(ErrorCode::kNotFound,
+                   "there is no program laneshift to compile it in with limits on memory and time; install it, give "
+                   "its path in EngineOptions::tuner (laneshift_options.tuner in C), or set functions_in_process to "
+                   "have it compiled in this process without limits");
 }
 
 Error FunctionLibrary::Explain(const FunctionSource& source, const CompileJob& job, const NvrtcCompilation& failed) {

@@ -1,6 +1,6 @@
 // FunctionLibrary: users' epilogue functions by digest: compiled by NVRTC once for each distinct source and target, and
 // kept in the store, so that the next process finds the text and loads no NVRTC. NVRTC itself runs in a
-// separate process, where there is a program to run (nvrtc/compile_worker.h).
+// separate process (nvrtc/compile_worker.h).
 //
 // Thread-safety: all members may be called from any thread.
 #pragma once
@@ -28,8 +28,9 @@ struct LibraryOptions {
   std::vector<std::string> library_directories{};  // where to look for NVRTC, in addition to the loader's path
   std::vector<std::string> include_directories{};  // users'
   std::string nvrtc{};                             // the library's path; empty: looked for
-  std::string program{};                           // `laneshift`, in which NVRTC runs; empty: here, without limits
+  std::string program{};                           // `laneshift`, in which NVRTC runs; empty: there is none
   FunctionLimits limits{};
+  bool in_process = false;  // whether NVRTC may run here, without limits, where there is no program
 };
 
 class FunctionLibrary {
@@ -39,7 +40,7 @@ class FunctionLibrary {
 
   // kInvalidArgument: the source does not compile (NVRTC's log, with the source's own lines), has no such function, has
   // several, or its signature is not supported. kUnsupported: there is no NVRTC, or the function does what is not
-  // allowed in an epilogue.
+  // allowed in an epilogue. kNotFound: there is no program to run NVRTC in.
   Result<FunctionCall> Find(const FunctionSource& source);
 
   // A problem whose epilogue may name files: "epilogue=bias_n+act.cu:Swish:1.5". Errors as Find and ParseProblem.

@@ -25,6 +25,8 @@ constexpr const char* kSwish =
     "  return x / (1 + expf(-beta * x));\n"
     "}\n";
 
+const LibraryOptions kInProcess = {.in_process = true};
+
 class FunctionLibraryTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -33,7 +35,7 @@ class FunctionLibraryTest : public testing::Test {
   }
 
   static const target::Target& target(const char* name = "sm_90a") { return target::NamedTarget(name); }
-  FunctionLibrary Library(const char* target_name = "sm_90a") { return {store_, target(target_name), {}}; }
+  FunctionLibrary Library(const char* target_name = "sm_90a") { return {store_, target(target_name), kInProcess}; }
 
   static std::string MessageOf(FunctionLibrary& library, const std::string& text, const std::string& function) {
     const auto call = library.Find({.text = text, .file = "act.cu", .function = function});
@@ -45,7 +47,7 @@ class FunctionLibraryTest : public testing::Test {
 
 TEST_F(FunctionLibraryTest, ReadsSignatures) {
   for (const char* name : {"sm_90a", "sm_100a"}) {
-    FunctionLibrary library(store_, target(name), {});
+    FunctionLibrary library(store_, target(name), kInProcess);
     const auto call = library.Find({.text = kSwish, .file = "act.cu", .function = "Swish", .numbers = {1.5}});
     ASSERT_TRUE(call) << call.error().message;
     EXPECT_EQ(ir::PrintFunctionCall(*call), "Swish@" + call->digest + "/column.f32,output.f16,number:1.5");
@@ -201,7 +203,7 @@ TEST_F(FunctionLibraryTest, FindsIncludesAndSeesThemChange) {
                                   "#include <cuda_fp16.h>\n#include <scale.h>\n"
                                   "float F(float v) { return __half2float(__float2half(v)) * kScale; }\n",
                               .function = "F"};
-  FunctionLibrary library(store_, target(), {.include_directories = {directory}});
+  FunctionLibrary library(store_, target(), {.include_directories = {directory}, .in_process = true});
   const auto first = library.Find(source), again = library.Find(source);
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->digest, again->digest);

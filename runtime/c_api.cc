@@ -171,6 +171,8 @@ laneshift_status laneshift_engine_open_with(const laneshift_options* options, la
     chosen.store_directory = TextOf(known.store_directory);
     chosen.system_store = TextOf(known.system_store);
     chosen.tuner = TextOf(known.tuner);
+    if (known.functions_in_process > 1) return Invalid("options.functions_in_process is neither 0 nor 1");
+    chosen.functions_in_process = known.functions_in_process == 1;
     const std::string include = TextOf(known.include_directories);
     for (const std::string_view directory : laneshift::base::Split(include, ':')) {
       if (!directory.empty()) chosen.include_directories.emplace_back(directory);

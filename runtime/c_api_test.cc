@@ -101,6 +101,11 @@ TEST_F(CApiTest, OptionsOfOtherVersionsAreUnderstood) {
   later.known.include_directories = reinterpret_cast<const char*>(1);
   EXPECT_EQ(open(offsetof(laneshift_options, include_directories)), LANESHIFT_OK) << error;
   later.known.include_directories = nullptr;
+  later.known.functions_in_process = 2;
+  EXPECT_EQ(open(sizeof(laneshift_options)), LANESHIFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("functions_in_process")) << error;
+  later.known.functions_in_process = 1;
+  EXPECT_EQ(open(sizeof(laneshift_options)), LANESHIFT_OK) << error;
   later.later = "new";
   EXPECT_EQ(open(sizeof(LaterOptions)), LANESHIFT_INVALID_ARGUMENT);
   EXPECT_TRUE(Says("does not have")) << error;

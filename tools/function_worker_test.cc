@@ -56,7 +56,7 @@ TEST_F(FunctionWorker, CompilesAsInTheProcess) {
   ASSERT_TRUE(call) << call.error().message;
   EXPECT_EQ(library.compilations(), 1);
   store::Store other = store::Store::Open({});
-  FunctionLibrary here(other, target::NamedTarget("sm_90a"), {});
+  FunctionLibrary here(other, target::NamedTarget("sm_90a"), {.in_process = true});
   EXPECT_EQ(*library.TextOf("F", call->digest), *here.TextOf("F", here.Find(source)->digest));
   const Error wrong = ErrorOf(library, "float F(float v) {\n  return w;\n}");
   EXPECT_EQ(wrong.code, ErrorCode::kInvalidArgument);
@@ -82,6 +82,23 @@ TEST_F(FunctionWorker, WhatExpandsWithoutEndPassesALimit) {
     EXPECT_NE(error.message.find("macros, templates or includes"), std::string::npos) << error.message;
     EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
   }
+}
+
+TEST_F(FunctionWorker, WithoutAProgramItIsCompiledHereOnlyWhereThatIsAllowed) {
+  FunctionLibrary library(store_, target::NamedTarget("sm_90a"), {});
+  const Error error = ErrorOf(library, "__device__ float F(float v) { return v; }");
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_NE(error.message.find("functions_in_process"), std::string::npos) << error.message;
+  // As a user of the library meets it: with a path that leads nowhere.
+  EngineOptions options{.device = "emulator", .target = "sm_90a", .store_directory = ":memory:"};
+  options.tuner = "/no/such/laneshift";
+  const FunctionSource source{.text = "__device__ float F(float v) { return v; }", .file = "act.cu", .function = "F"};
+  const auto refused = Engine::Open(options)->MakeStep(source);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kNotFound) << refused.error().message;
+  options.functions_in_process = true;
+  const auto made = Engine::Open(options)->MakeStep(source);
+  EXPECT_TRUE(made) << made.error().message;
 }
 
 TEST_F(FunctionWorker, AProgramThatServesNobodyIsAnErrorByName) {

@@ -49,6 +49,7 @@ typedef struct laneshift_options {
   const char* on_miss;             /* "heuristic", "tune", "background" or "error" */
   const char* tuner;               /* path of the program laneshift; null: on PATH, or where it was installed */
   const char* include_directories; /* of the sources of users' functions; separated by ':' */
+  size_t functions_in_process; /* 1: without the program laneshift they are compiled in this process, without limits */
 } laneshift_options;
 laneshift_status laneshift_engine_open_with(const laneshift_options* options, laneshift_engine** engine, char* error,
                                             size_t error_bytes);

@@ -106,9 +106,11 @@ struct EngineOptions {
   std::vector<std::string> library_directories{};
   std::vector<std::string> include_directories{};
   std::string nvrtc{};
-  // They are compiled in a separate process under these limits. It is the program `laneshift`, found as `tuner` is; if
-  // that is not installed they are compiled in this process, without limits, and one log line says so.
+  // They are compiled in a separate process under these limits. It is the program `laneshift`, found as `tuner` is.
   FunctionLimits function_limits{};
+  // Whether they may be compiled in this process, without limits, if there is no such program; otherwise that is
+  // kNotFound (docs/security.md).
+  bool functions_in_process = false;
   Assembler assembler = Assembler::kAuto;
   std::string ptxas{};  // path; empty: searched on PATH and in the toolkit's usual place
   LaunchOverlap launch_overlap = LaunchOverlap::kNone;
