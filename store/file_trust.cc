@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -27,9 +28,21 @@ constexpr int kMaxLinks = 40;  // as many as Linux follows
 
 Error Distrust(std::string what) { return MakeError(ErrorCode::kUnsupported, std::move(what)); }
 
-Status CheckOwner(const std::string& path, const struct stat& status) {
+// Where root is not mapped, the user to whom everything of unmapped users seems to belong.
+std::optional<uid_t> UnmappedRoot() {
+  const auto map = base::ReadFile("/proc/self/uid_map");
+  if (!map || MapsRoot(*map)) return std::nullopt;
+  constexpr uid_t kUsual = 65534;
+  const auto overflow = base::ReadFile("/proc/sys/kernel/overflowuid");
+  const auto number = overflow ? base::ParseInt(overflow->substr(0, overflow->find('\n'))) : std::nullopt;
+  return number ? static_cast<uid_t>(*number) : kUsual;
+}
+
+// `leads`: a directory or a link on the way to the files, which root makes.
+Status CheckOwner(const std::string& path, const struct stat& status, bool leads = false) {
   const uid_t own = geteuid();
   if (status.st_uid == own || status.st_uid == 0) return Ok();
+  if (leads && status.st_uid == UnmappedRoot()) return Ok();
   return Distrust(Cat(path, " belongs to user ", status.st_uid, ", and this process is user ", own,
                       "'s; name one of your own directories"));
 }
@@ -46,7 +59,7 @@ Result<std::optional<struct stat>> StatusOf(const std::string& path) {
 enum class Place { kHolds, kLeadsThere };
 
 Status CheckDirectory(const std::string& path, const struct stat& status, Place place) {
-  LS_TRY(CheckOwner(path, status));
+  LS_TRY(CheckOwner(path, status, place == Place::kLeadsThere));
   if ((status.st_mode & kOthersMayWrite) == 0) return Ok();
   if ((status.st_mode & S_ISVTX) == 0) {
     return Distrust(
@@ -89,7 +102,7 @@ Status CheckWay(const fs::path& path) {
       LS_TRY(CheckDirectory(next, status, Place::kLeadsThere));
       here = next;
     } else if (S_ISLNK(status.st_mode)) {
-      LS_TRY(CheckOwner(next, status));
+      LS_TRY(CheckOwner(next, status, /*leads=*/true));
       if (++links > kMaxLinks) return Distrust(Cat(path.string(), " leads through more than ", kMaxLinks, " links"));
       const fs::path aim = fs::read_symlink(next, failure);
       if (failure) return Distrust(Cat(next.string(), " cannot be looked at: ", failure.message()));
@@ -117,6 +130,13 @@ Status CheckFile(const std::string& path) {
 }
 
 }  // namespace
+
+bool MapsRoot(std::string_view uid_map) {
+  for (const std::string_view line : base::Split(uid_map, '\n')) {
+    if (line.substr(std::min(line.size(), line.find_first_not_of(' '))).starts_with("0 ")) return true;
+  }
+  return false;
+}
 
 Status CheckRegular(const std::string& path) {
   LS_ASSIGN(const auto status, StatusOf(path));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "laneshift/result.h"
 
@@ -17,6 +18,10 @@ namespace laneshift::store {
 // files is not a regular file. Missing files are accepted. A directory on the way may be writable if it is sticky; the
 // one that holds the files may not: others could make a -wal or a -journal between this check and SQLite's.
 Status CheckTrust(const std::string& database_path);
+
+// Whether a user namespace with this /proc/self/uid_map has root; where it has not, directories of the kernel's
+// overflow user on the way to the files are taken for root's.
+bool MapsRoot(std::string_view uid_map);
 
 // Whether there is a regular file, or nothing, at `path`: kUnsupported otherwise.
 Status CheckRegular(const std::string& path);

@@ -86,6 +86,13 @@ TEST_F(SecurityTest, FilesOfAnotherUserAreNotBelieved) {
   }
 }
 
+TEST(FileTrust, KnowsWhichNamespacesHaveRoot) {
+  EXPECT_TRUE(MapsRoot("         0          0 4294967295\n"));
+  EXPECT_TRUE(MapsRoot("      1000       1000          1\n         0     100000      65536\n"));
+  EXPECT_FALSE(MapsRoot("      1000       1000          1\n"));
+  EXPECT_FALSE(MapsRoot(""));
+}
+
 TEST_F(SecurityTest, WhatOthersMayWriteIsNotBelieved) {
   Fill();
   for (const std::string& path : {directory_.path(), directory_.File()}) {
