@@ -55,23 +55,32 @@ int EpilogueAddresses(const EpilogueTerms& terms, StorePath store) {
 int RowsAcross(const ir::FragmentLayout& layout) { return layout.kind == ir::FragmentKind::kRowPerLane ? 1 : 2; }
 
 // Registers that a lane needs for its elements of a matrix: one for each, or half of one where elements have 16 bits or
-// fewer, or two where each is loaded if it lies inside, and addresses where each is of another row.
+// fewer, or two where each is loaded if it lies inside, and addresses where each is of another row. A derivative at
+// elements of the matrix depends on nothing else: ptxas computes it as soon as they are there, as f32.
 int MatrixRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms, DataType type,
-                    int columns) {
+                    bool derivative, int columns) {
   const ir::FragmentLayout layout{plan.fragment, columns};
   const int elements = layout.Registers();
-  const int values = needs.single_accesses ? 2 * elements : type == DataType::kF32 ? elements : elements / 2;
+  const bool words = type == DataType::kF32 || derivative;
+  const int values = needs.single_accesses ? 2 * elements : words ? elements : elements / 2;
   // Elements of other rows are an address each, of pixels also what it follows from.
   const int address = terms.rows == ir::RowMap::kPixels ? 3 : 2;
   return values + (plan.rows_along_n ? address * elements / RowsAcross(layout) : 0);
 }
 
+// The same of a step whose operand is a matrix.
+int MatrixRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms, const EpilogueStep& step,
+                    int columns) {
+  const bool derivative = ir::InfoOf(step.kind).action == ir::StepAction::kDerivative;
+  return MatrixRegisters(plan, needs, terms, ir::OperandTypeOf(step, terms.type), derivative, columns);
+}
+
 // Of the matrices that a panel is combined with.
 int LoadedRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms, int columns) {
-  int registers = terms.adds_c ? MatrixRegisters(plan, needs, terms, terms.c_type, columns) : 0;
+  int registers = terms.adds_c ? MatrixRegisters(plan, needs, terms, terms.c_type, false, columns) : 0;
   for (const EpilogueStep& step : terms.steps) {
     if (ir::InfoOf(step.kind).operand != ir::StepOperand::kMatrix) continue;
-    registers += MatrixRegisters(plan, needs, terms, ir::OperandTypeOf(step, terms.type), columns);
+    registers += MatrixRegisters(plan, needs, terms, step, columns);
   }
   return registers;
 }
@@ -94,11 +103,12 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
     // Columns that are rows of D are an address each, of a pixel also what its coordinates follow from.
     if (plan.rows_along_n) registers += (terms.rows == ir::RowMap::kPixels ? 4 : 2) * along;
   }
+  if (terms.d_scale != OutputScaling::kNone) registers += elements;  // magnitudes, then what is quantised
   if (terms.bias != BiasAxis::kNone) registers += terms.bias == BiasAxis::kM ? row_vector : column_vector;
   for (const EpilogueStep& step : terms.steps) {
     switch (ir::InfoOf(step.kind).operand) {
       case ir::StepOperand::kOutput:
-        registers += MatrixRegisters(plan, needs, terms, ir::OperandTypeOf(step, terms.type), columns);
+        registers += MatrixRegisters(plan, needs, terms, step, columns);
         break;
       case ir::StepOperand::kRowVector:
         registers += row_vector;
@@ -128,11 +138,26 @@ int HeldRegisters(const CtaPlan& plan, const Schedule& schedule, const EpilogueT
   return accumulators + EpilogueAddresses(terms, schedule.d_store);
 }
 
+// Whether a lane has registers for so many columns and for all that the steps need of them, which ptxas may load and
+// compute before the first step.
+bool Fits(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
+          int columns) {
+  return HeldRegisters(plan, schedule, terms) + PanelRegisters(plan, needs, schedule, terms, columns) <=
+         MostRegisters(plan, schedule);
+}
+
+// Whether several matrices are accessed by addresses and bounds that steps could share.
+bool AccessesMatrices(const EpilogueTerms& terms) {
+  const auto matrices = std::count_if(terms.steps.begin(), terms.steps.end(), [](const EpilogueStep& step) {
+    return ir::IsMatrix(ir::InfoOf(step.kind).operand);
+  });
+  return matrices + (terms.adds_c ? 1 : 0) > 1;
+}
+
 // Columns of the accumulator that the epilogue treats at once: fewer where the registers of the operands of its steps
 // would not fit.
 int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms) {
   constexpr int kLeastSpan = 32;
-  const int held = HeldRegisters(plan, schedule, terms);
   const auto blocks = ir::BlockScalingOf(terms.d_scale);
   const int least = std::max({16, plan.columns_per_output * kLeastSpan * 8 / ir::BitsOf(terms.type),
                               blocks ? plan.columns_per_output * blocks->run : 0});
@@ -141,9 +166,7 @@ int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
   if (!plan.bulk_stores) subtile = std::min(subtile, kMostElements * 32 / ir::FragmentLayout{plan.fragment, 0}.Rows());
   // Blocks of D that share a scale factor are quantised at once.
   if (blocks) subtile = std::max(subtile, least);
-  while (subtile > least &&
-         held + PanelRegisters(plan, needs, schedule, terms, subtile) > MostRegisters(plan, schedule))
-    subtile /= 2;
+  while (subtile > least && !Fits(plan, needs, schedule, terms, subtile)) subtile /= 2;
   return subtile;
 }
 
@@ -259,6 +282,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
   plan.staging = StagingOf(plan, needs, schedule, terms, target);
   plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
   plan.promotion = PromotionOf(plan, schedule, terms);
+  plan.steps_share = !AccessesMatrices(terms) || Fits(plan, needs, schedule, terms, plan.staging.subtile);
   return plan;
 }
 

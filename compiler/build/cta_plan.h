@@ -57,6 +57,7 @@ struct CtaPlan {
   Staging staging{};
   std::vector<ir::Buffer> buffers;  // for staging, one for each consumer
   Promotion promotion{};            // where products are promoted
+  bool steps_share = true;          // steps of the epilogue have room for addresses and bounds that they share
 
   // A block of the accumulator in runs that are treated at once.
   std::vector<ColumnRun> Runs() const;

@@ -127,23 +127,28 @@ void SubtileSteps::Write(Builder& b, Subtile& subtile, const TensorScales& scale
   if (terms_.adds_c) {
     const ir::GlobalAttrs c = AccessOf(Operand::kC, subtile.columns);
     subtile.fragment = b.CombineMatrix(
-        subtile.Operands(),
+        OperandsOf(b, subtile),
         {.base = c.base, .operand = c.operand, .type = c.type, .vector = c.vector, .rows = c.rows, .beta = true});
   }
   if (terms_.bias != BiasAxis::kNone) {
-    subtile.fragment = b.CombineVector(subtile.Operands(), {.axis = terms_.bias,
-                                                            .type = ir::AddendType(terms_.type),
-                                                            .rows = terms_.rows,
-                                                            .halves = HalvesOf(terms_.bias, subtile)});
+    subtile.fragment = b.CombineVector(OperandsOf(b, subtile), {.axis = terms_.bias,
+                                                                .type = ir::AddendType(terms_.type),
+                                                                .rows = terms_.rows,
+                                                                .halves = HalvesOf(terms_.bias, subtile)});
   }
   for (const EpilogueStep& step : terms_.steps) WriteStep(b, step, subtile);
   if (terms_.d_scale == OutputScaling::kNone) {
     subtile.fragment = ScaleBy(b, subtile.fragment, scales.d);
     return;
   }
-  std::vector<ValueId> operands = subtile.Operands();
+  std::vector<ValueId> operands = OperandsOf(b, subtile);
   if (scales.d != ir::kNoValue) operands.push_back(scales.d);
   subtile.fragment = b.Quantize(operands, {.scaling = terms_.d_scale, .type = terms_.type});
+}
+
+std::vector<ValueId> SubtileSteps::OperandsOf(Builder& b, const Subtile& subtile) const {
+  if (plan_.steps_share) return subtile.Operands();
+  return {subtile.fragment, b.Anew({subtile.row}), b.Anew({subtile.column}), subtile.batch};
 }
 
 void SubtileSteps::WriteStep(Builder& b, const EpilogueStep& step, Subtile& subtile) const {
@@ -161,13 +166,13 @@ void SubtileSteps::WriteCall(Builder& b, const EpilogueStep& step, Subtile& subt
   if (ir::IsGatedStep(step)) GateColumns(b, subtile);
   subtile.operand += static_cast<int>(ir::TensorsOf(step, terms_.type).size());
   subtile.number += static_cast<int>(ir::NumbersOf(step).size());
-  subtile.fragment = b.Call(subtile.Operands(), {.function = IndexOf(program_.functions, *step.function),
-                                                 .operand = operand,
-                                                 .number = number,
-                                                 .vector = AccessOf(Operand::kD, subtile.columns).vector,
-                                                 .rows = terms_.rows,
-                                                 .gated = subtile.gated,
-                                                 .halves = HalvesOf(BiasAxis::kN, subtile)});
+  subtile.fragment = b.Call(OperandsOf(b, subtile), {.function = IndexOf(program_.functions, *step.function),
+                                                     .operand = operand,
+                                                     .number = number,
+                                                     .vector = AccessOf(Operand::kD, subtile.columns).vector,
+                                                     .rows = terms_.rows,
+                                                     .gated = subtile.gated,
+                                                     .halves = HalvesOf(BiasAxis::kN, subtile)});
 }
 
 // A step of no operand.
@@ -193,14 +198,14 @@ void SubtileSteps::CombineVector(Builder& b, const EpilogueStep& step, Subtile& 
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   const BiasAxis axis = AxisOf(info.operand);
   const bool adds = info.action == ir::StepAction::kAdd;
-  subtile.fragment = b.CombineVector(subtile.Operands(), {.base = ir::EpilogueBase(subtile.operand++),
-                                                          .how = adds ? ir::Combine::kAdd : ir::Combine::kMultiply,
-                                                          .axis = axis,
-                                                          .type = ir::OperandTypeOf(step, terms_.type),
-                                                          .rows = terms_.rows,
-                                                          .blocks = axis == BiasAxis::kNone,
-                                                          .gated = subtile.gated,
-                                                          .halves = HalvesOf(axis, subtile)});
+  subtile.fragment = b.CombineVector(OperandsOf(b, subtile), {.base = ir::EpilogueBase(subtile.operand++),
+                                                              .how = adds ? ir::Combine::kAdd : ir::Combine::kMultiply,
+                                                              .axis = axis,
+                                                              .type = ir::OperandTypeOf(step, terms_.type),
+                                                              .rows = terms_.rows,
+                                                              .blocks = axis == BiasAxis::kNone,
+                                                              .gated = subtile.gated,
+                                                              .halves = HalvesOf(axis, subtile)});
 }
 
 // Combines the subtile with a matrix that lies as D does, or stores it to one.
@@ -212,18 +217,18 @@ void SubtileSteps::PassMatrix(Builder& b, const EpilogueStep& step, Subtile& sub
   subtile.number += info.numbers;
   const ir::GlobalAttrs access = StepAccess(base, type, subtile.columns);
   if (info.operand == ir::StepOperand::kOutput) {
-    b.GlobalStore(subtile.Operands(), access);
+    b.GlobalStore(OperandsOf(b, subtile), access);
     return;
   }
   const bool adds = info.action == ir::StepAction::kAdd;
-  subtile.fragment = b.CombineMatrix(subtile.Operands(), {.base = base,
-                                                          .how = adds ? ir::Combine::kAdd : ir::Combine::kMultiply,
-                                                          .operand = access.operand,
-                                                          .type = type,
-                                                          .vector = access.vector,
-                                                          .rows = terms_.rows,
-                                                          .derivative = info.function,
-                                                          .number = number});
+  subtile.fragment = b.CombineMatrix(OperandsOf(b, subtile), {.base = base,
+                                                              .how = adds ? ir::Combine::kAdd : ir::Combine::kMultiply,
+                                                              .operand = access.operand,
+                                                              .type = type,
+                                                              .vector = access.vector,
+                                                              .rows = terms_.rows,
+                                                              .derivative = info.function,
+                                                              .number = number});
 }
 
 // Added to the caller's values where tiles may end in any order, else stored to the line that is the subtile's own.
@@ -233,12 +238,12 @@ void SubtileSteps::Reduce(Builder& b, const EpilogueStep& step, Subtile& subtile
   const Binding base = ir::EpilogueBase(subtile.operand++);
   const bool sum = info.action == ir::StepAction::kSum;
   if (sum && terms_.orders_reductions) return StorePartials(b, base, axis, subtile);
-  b.Reduce(subtile.Operands(), {.base = base,
-                                .how = sum ? ir::Reduction::kSum : ir::Reduction::kAmax,
-                                .axis = axis,
-                                .rows = terms_.rows,
-                                .gated = subtile.gated,
-                                .halves = HalvesOf(axis, subtile)});
+  b.Reduce(OperandsOf(b, subtile), {.base = base,
+                                    .how = sum ? ir::Reduction::kSum : ir::Reduction::kAmax,
+                                    .axis = axis,
+                                    .rows = terms_.rows,
+                                    .gated = subtile.gated,
+                                    .halves = HalvesOf(axis, subtile)});
 }
 
 // Along the accumulator's rows a fragment is a unit, of the rows that it keeps; along its columns a tile is, in as many
@@ -263,7 +268,7 @@ void SubtileSteps::StorePartials(Builder& b, Binding base, BiasAxis axis, const 
     start = subtile.tile;
     number = b.Add({b.Mul({subtile.panel, b.Constant(pieces_of(panel))}), b.Constant(subtile.part)});
   }
-  std::vector<ValueId> operands = subtile.Operands();
+  std::vector<ValueId> operands = OperandsOf(b, subtile);
   operands.insert(operands.end(), {start, number});
   b.StorePartialRow(operands, attrs);
 }

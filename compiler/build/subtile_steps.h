@@ -57,6 +57,8 @@ class SubtileSteps {
   bool HalvesOf(BiasAxis axis, const Subtile& subtile) const {
     return axis == BiasAxis::kN && !subtile.gated && ir::HasSplitGateUp(terms_.steps);
   }
+  // The subtile, and its place in D or C: shared by all steps, or computed anew for each.
+  std::vector<ir::ValueId> OperandsOf(ir::Builder& b, const Subtile& subtile) const;
   void WriteStep(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
   void WriteCall(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
   void WriteFunction(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;

@@ -136,6 +136,8 @@ void RoleEmitter::Rem(const Op& op) { values_[op.result] = b_.CreateURem(Index(o
 
 void RoleEmitter::Less(const Op& op) { values_[op.result] = b_.CreateICmpULT(Index(op, 0), Index(op, 1)); }
 
+void RoleEmitter::Anew(const Op& op) { values_[op.result] = e_.Anew(Index(op, 0)); }
+
 void RoleEmitter::WarpRow(const Op& op) {
   values_[op.result] = b_.CreateMul(cx_.warp, e_.C32(op.As<ir::WarpRowAttrs>().rows));
 }
