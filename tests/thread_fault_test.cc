@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/log.h"
@@ -57,6 +59,8 @@ TEST(ThreadFault, EngineAndEmulator) {
     measure::HostTensor d = measure::HostTensor::Poisoned(Stored(problem, ir::OperandRole::kD));
     const Arguments arguments = GemmArguments{.a = host.a.bytes.data(), .b = host.b.bytes.data(), .d = d.bytes.data()};
     std::atomic<int> measurements = 0;
+    // The emulator's threads of the attempt before have ended by then (emulator/machine/worker_pool.cc).
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     FailThread(n, for_good);
     const auto engine = Engine::Open(options);
     const auto compute = [&]() -> Status {

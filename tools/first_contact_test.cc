@@ -34,7 +34,7 @@ TEST_F(FirstContactVerb, SettlesPoliciesAndWords) {
   ASSERT_EQ(report["sections"].size(), 2u);
   const Json &policies = report["sections"][0], &words = report["sections"][1];
   EXPECT_EQ(policies["state"], "news") << policies["summary"];
-  EXPECT_EQ(policies["rows"].size(), 36u);
+  EXPECT_EQ(policies["rows"].size(), 41u);
   int otherwise = 0, settled = 0;
   for (const Json& row : policies["rows"]) {
     EXPECT_NE(row["outcome"], "failed") << row.dump();

@@ -16,6 +16,8 @@ namespace {
 constexpr int kInstructionProducts = 32;  // of 8-bit operands
 // The unit in which an f32 number is truncated.
 const double kCutUnit = std::ldexp(1, -23);
+// That of an addend of an instruction, of the largest one (docs/numerics.md).
+const double kAlignedUnit = std::ldexp(1, -25);
 
 // Rounding to nearest errs by half of the last place at most; for numbers of all sizes by half of that on average.
 double RoundingBound(DataType type) {
@@ -70,7 +72,10 @@ bool NeedsHost(const Problem& problem) {
 double SumErrorFactor(const Problem& problem) {
   if (ir::IsInteger(ir::Stored(problem, ir::OperandRole::kA).type)) return kCutUnit / 2;  // of the conversion to f32
   const auto depth = static_cast<double>(ViewOf(problem).k);
-  double factor = (depth / InstructionProducts(problem) + 2) * kCutUnit;
+  // Each product and the sum so far are cut where the largest of them has the last of the bits that are kept.
+  const int products = InstructionProducts(problem);
+  const double instruction = kCutUnit + (products + 1) * kAlignedUnit;
+  double factor = (depth / products + 2) * instruction;
   if (!ir::IsFloat8(ir::Stored(problem, ir::OperandRole::kA).type)) return factor;
   for (const target::Target& target : target::Targets()) {
     // Twice the average that SumBound has.

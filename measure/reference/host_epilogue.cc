@@ -64,9 +64,8 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
       totals_(totals),
       gate_(ir::GateOf(epilogue_)),
       sum_error_(SumErrorFactor(problem_)),
-      judgement_(!NeedsRanges(problem_)                                     ? Judgement::kByValue
-                 : ir::CallsFunctions(problem_) || !ir::HasJumps(epilogue_) ? Judgement::kByRange
-                                                                            : Judgement::kByRangeAndEach) {
+      by_range_(NeedsRanges(problem_)),
+      each_(!ir::CallsFunctions(problem_) && (ir::HasJumps(epilogue_) || !ir::IsFloat8(operands.a.shape.type))) {
   if (const auto scales = TensorScaleRolesOf(problem_)) {
     alpha_ *= operands.Of(scales->a)->At(0, 0) * operands.Of(scales->b)->At(0, 0);
   }
@@ -200,11 +199,10 @@ void HostEpilogue::Count(const HostTensor& d, int64_t row, int64_t column, const
   const int64_t index = row * d.shape.Inner() + column;
   if (!std::isfinite(out) && std::isfinite(reference)) return CountBad(index, into.not_finite, into.first_not_finite);
   if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
-  const double nearest = judgement_ == Judgement::kByValue ? reference : range.Nearest(out);
-  if (judgement_ == Judgement::kByRangeAndEach &&
-      std::abs(out - nearest) > kPlaceSlack * HalfPlace(d.shape.type, nearest)) {
+  const double allowed = range.Nearest(out);
+  if (each_ && std::abs(out - allowed) > kPlaceSlack * HalfPlace(d.shape.type, allowed))
     CountBad(index, into.outside, into.first_outside);
-  }
+  const double nearest = by_range_ ? allowed : reference;
   into.error_squares += (out - nearest) * (out - nearest);
   into.reference_squares += reference * reference;
   std::byte rounded[4];

@@ -108,8 +108,6 @@ class HostEpilogue {
   void CountPadding(Comparison& into) const;
 
  private:
-  // What an element is compared with: the value, or the nearest one in its range.
-  enum class Judgement { kByValue, kByRange, kByRangeAndEach };
   struct Place {
     int64_t row_of_product, row, column;
     int64_t call;       // of a function there
@@ -154,7 +152,8 @@ class HostEpilogue {
   const size_t gate_;
   std::optional<ir::BlockQuantizer> quantizer_;
   const double sum_error_;
-  const Judgement judgement_;
+  const bool by_range_;  // the norm counts distances from ranges, not from values
+  const bool each_;      // each element has to be a number of its range, rounded
 };
 
 }  // namespace laneshift::measure

@@ -212,6 +212,34 @@ TEST(ReferenceFinds, OneRoundedElementOfMany) {
   EXPECT_TRUE(FailureOf(wrong, p, target::Targets()[0]));
 }
 
+// What a kernel computes that loses one product, which no norm over all elements shows.
+TEST(ReferenceFinds, OneProductThatIsMissingInOneElementOfMany) {
+  for (const char* text : {"gemm m=256 n=256 k=64 d=bf16", "gemm m=256 n=256 k=64 a=f16 d=f16",
+                           "gemm m=256 n=256 k=64 a=tf32 d=bf16 alpha=2 beta=1 bias=n"}) {
+    const GemmProblem p = Parse(text);
+    const HostOperands operands = RandomOperands(p);
+    HostTensor d = ComputeByDefinition(p, operands);
+    ASSERT_EQ(FailureOf(CompareAll(p, operands, d), p, target::Targets()[0]), std::nullopt) << text;
+    constexpr int64_t kRow = 100, kColumn = 200;
+    const auto without = [&](int64_t q) {
+      HostOperands missing = operands;
+      StoreElement(missing.a.bytes.data(), p.a, kRow * p.lda + q, 0);
+      return Definition(p, missing, {}, 0, kRow, kColumn);
+    };
+    const double right = Definition(p, operands, {}, 0, kRow, kColumn);
+    double wrong = right;
+    for (int64_t q = 0; q < p.k; ++q) {
+      if (std::abs(without(q) - right) > std::abs(wrong - right)) wrong = without(q);
+    }
+    StoreElement(d.bytes.data(), p.d, kRow * p.ldd + kColumn, static_cast<float>(wrong));
+    const Comparison found = CompareAll(p, operands, d);
+    EXPECT_TRUE(found.Accepted(ErrorBound(p, target::Targets()[0]))) << text << ": the norm shows it";
+    EXPECT_EQ(found.outside, 1) << text;
+    EXPECT_EQ(found.first_outside, kRow * p.n + kColumn) << text;
+    EXPECT_TRUE(FailureOf(found, p, target::Targets()[0])) << text;
+  }
+}
+
 TEST(ReferenceFinds, ReductionsThatCancel) {
   // Rows come in pairs of opposite sign: every reduction is about zero, with nothing but rounding errors.
   const GemmProblem p = Parse("gemm m=256 n=4 k=64 d=f32 epilogue=sum_n");
