@@ -30,8 +30,6 @@ namespace {
 
 using base::Cat;
 
-// No kernel uses more than this.
-
 runtime::AssemblerChoice AssemblerOf(const EngineOptions& options, bool emulated) {
   using Choice = runtime::AssemblerChoice;
   // The emulator takes PTX and nothing else.

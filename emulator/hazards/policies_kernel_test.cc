@@ -18,6 +18,16 @@ std::string KernelOf(std::string_view body) {
                    ".reg .pred %p<5>; .reg .b32 %r<20>; .reg .b64 %rd<9>;\n", body, "}\n");
 }
 
+// Launches one CTA of the kernel, which leaves nothing in memory that counts.
+void RunOneCta(const std::string& text, const Options& options, uint32_t threads, Report& report) {
+  TestDevice device(options);
+  const device::CuFunction kernel = device.Load(text, "k");
+  ASSERT_NE(kernel, nullptr) << device.log;
+  device::CuDevicePtr out = device.Allocate(16);
+  ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, threads, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
+  report = TakeReport();
+}
+
 // Two lanes commit to a barrier of two arrivals.
 TEST(PolicyKernels, IssueCount) {
   const std::string text = KernelOf(
@@ -185,12 +195,8 @@ TEST(PolicyKernels, RepeatedInit) {
     for (const RepeatedInit answer : {RepeatedInit::kIgnored, RepeatedInit::kRefused}) {
       Options options;
       options.policies.repeated_init = answer;
-      TestDevice device(options);
-      const device::CuFunction kernel = device.Load(text, "k");
-      ASSERT_NE(kernel, nullptr) << device.log;
-      device::CuDevicePtr out = device.Allocate(16);
-      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
-      const Report report = TakeReport();
+      Report report;
+      ASSERT_NO_FATAL_FAILURE(RunOneCta(text, options, 64, report));
       ExpectCounted(report, Policy::kRepeatedInit, tolerable ? 1 : 0, tolerable && answer == RepeatedInit::kIgnored);
       for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse);
     }
@@ -262,12 +268,8 @@ TEST(PolicyKernels, TensorWait) {
     for (const TensorWait answer : {TensorWait::kWhole, TensorWait::kOwn}) {
       Options options;
       options.policies.tensor_wait = answer;
-      TestDevice device(options);
-      const device::CuFunction kernel = device.Load(text, "k");
-      ASSERT_NE(kernel, nullptr) << device.log;
-      device::CuDevicePtr out = device.Allocate(16);
-      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
-      const Report report = TakeReport();
+      Report report;
+      ASSERT_NO_FATAL_FAILURE(RunOneCta(text, options, 64, report));
       EXPECT_EQ(report.Clean(), meets || answer == TensorWait::kWhole) << report.Print();
       for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kUnobservedCompletion);
     }
@@ -285,12 +287,8 @@ TEST(PolicyKernels, EqualStores) {
     for (const EqualStores answer : {EqualStores::kAllowed, EqualStores::kRace}) {
       Options options;
       options.policies.equal_stores = answer;
-      TestDevice device(options);
-      const device::CuFunction kernel = device.Load(text, "k");
-      ASSERT_NE(kernel, nullptr) << device.log;
-      device::CuDevicePtr out = device.Allocate(16);
-      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 64, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
-      const Report report = TakeReport();
+      Report report;
+      ASSERT_NO_FATAL_FAILURE(RunOneCta(text, options, 64, report));
       const bool allowed = answer == EqualStores::kAllowed;
       ExpectCounted(report, Policy::kEqualStores, equal && allowed ? 32 : 0, equal && allowed);
       for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kSharedRace);
@@ -312,12 +310,8 @@ TEST(PolicyKernels, RepeatedDealloc) {
       Options options;
       options.completion = completion;
       ASSERT_TRUE(SetPolicyProfile(options.policies, profile).has_value());
-      TestDevice device(options);
-      const device::CuFunction kernel = device.Load(text, "k");
-      ASSERT_NE(kernel, nullptr) << device.log;
-      device::CuDevicePtr out = device.Allocate(16);
-      ASSERT_EQ(device.Launch(kernel, {1, 1, 1}, 128, 0, {&out}), device::kCuSuccess) << TakeReport().Print();
-      const Report report = TakeReport();
+      Report report;
+      ASSERT_NO_FATAL_FAILURE(RunOneCta(text, options, 128, report));
       const bool tolerated = options.policies.repeated_dealloc == RepeatedDealloc::kIgnored;
       EXPECT_EQ(tolerated, std::string_view(profile) == "hardware");
       ExpectCounted(report, Policy::kRepeatedDealloc, 3, tolerated);
