@@ -85,11 +85,10 @@ class StampNames {
   }
 
   std::string WaitOf(const Op& op) const {
-    if (op.kind == OpKind::kMmaWait) return "wait for MMAs";
-    if (op.kind == OpKind::kBulkWait) return "wait for stores";
-    const std::string& ring = program_.channels[static_cast<size_t>(channels_.at(op.operands[0]))].name;
-    const bool full = op.As<ir::BarrierAttrs>().side == ir::Side::kFull;
-    return Cat("wait for a ", full ? "full" : "free", " slot of ", ring);
+    if (op.kind == OpKind::kMmaWait) return kMmaWaitName;
+    if (op.kind == OpKind::kBulkWait) return kStoreWaitName;
+    return NameOfSlotWait(op.As<ir::BarrierAttrs>().side,
+                          program_.channels[static_cast<size_t>(channels_.at(op.operands[0]))].name);
   }
 
   const ir::Program& program_;

@@ -24,17 +24,17 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
   const char* operand = span.of_b ? "B" : "A";
   switch (span.step) {
     case StepKind::kPut:
-      return Cat("wait for a free slot of ", ring);
+      return NameOfSlotWait(ir::Side::kEmpty, ring);
     case StepKind::kSend:
       return Cat("send ", ring);
     case StepKind::kTake:
-      return Cat("wait for a full slot of ", ring);
+      return NameOfSlotWait(ir::Side::kFull, ring);
     case StepKind::kRelease:
     case StepKind::kReleaseLate:
       return Cat("wait for MMAs, release ", ring);
     case StepKind::kAwaitProducts:
     case StepKind::kDrain:
-      return "wait for MMAs";
+      return kMmaWaitName;
     case StepKind::kLoad:
       return Cat(span.unit == TraceUnit::kRole ? "issue loads of " : "load ", operand);
     case StepKind::kGather:
@@ -56,7 +56,7 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
     case StepKind::kStore:
       return "bulk store";
     case StepKind::kStoreWait:
-      return "wait for stores";
+      return kStoreWaitName;
     case StepKind::kStoreThreads:
       return "store";
   }
@@ -115,6 +115,10 @@ double Timeline::End() const {
   double end = 0;
   for (const TimelineSpan& span : spans) end = std::max(end, span.end);
   return end;
+}
+
+std::string NameOfSlotWait(ir::Side side, std::string_view ring) {
+  return Cat("wait for a ", side == ir::Side::kFull ? "full" : "free", " slot of ", ring);
 }
 
 std::string RoleOfWarp(const ir::Program& program, uint32_t warp) {

@@ -43,6 +43,11 @@ Result<Timeline> ModelTimeline(const Compilation& compilation);
 Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule, const target::Target& target,
                                const autotune::Machine& machine);
 
+// What waits are called in the model's time line and in a measured one, which are compared by these names.
+std::string NameOfSlotWait(ir::Side side, std::string_view ring);
+inline constexpr const char* kMmaWaitName = "wait for MMAs";
+inline constexpr const char* kStoreWaitName = "wait for stores";
+
 // "epilogue, warp 1": the role of a warp of a CTA, and which of several it is.
 std::string RoleOfWarp(const ir::Program& program, uint32_t warp);
 
