@@ -213,6 +213,26 @@ TEST(ChooseSchedule, RefusesLaneShiftForTheReasonThatCounts) {
   EXPECT_NE(low.error().message.find("use tile m=128 instead of 64"), std::string::npos) << low.error().message;
 }
 
+// Separate and fused shifts and masked borders compete with the other modes, and what a shift costs decides.
+TEST(ChooseSchedule, LanesAreShiftedWhereAShiftIsCheap) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Problem problem = *ParseProblem("conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1");
+  std::set<std::pair<ShiftForm, Border>> forms;
+  for (const Schedule& schedule : EnumerateSchedules(problem, {}, target).schedules) {
+    if (schedule.reuse == Reuse::kLaneShift) forms.emplace(schedule.shift, schedule.border);
+  }
+  EXPECT_EQ(forms, (std::set<std::pair<ShiftForm, Border>>{{ShiftForm::kSeparate, Border::kZeros},
+                                                           {ShiftForm::kSeparate, Border::kMask},
+                                                           {ShiftForm::kFused, Border::kZeros}}));
+  Machine machine = PublishedMachine(target);
+  const auto chosen = [&](double clocks) {
+    machine.tensor_move = clocks;
+    return ChooseSchedule(problem, {}, target, machine);
+  };
+  EXPECT_EQ(chosen(1)->reuse, Reuse::kLaneShift);
+  EXPECT_EQ(chosen(64)->reuse, Reuse::kRowOffset);
+}
+
 // What copies the rows of a matrix is asked how long it takes before it is refused.
 // Filters of a gradient of the input, and pixels of a gradient of filters, only where bulk copies do not read them.
 TEST_P(ChooseOnTarget, PacksWhatGradientsNeed) {
@@ -383,7 +403,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "25:40256d5619a1e560470892c9c37ee527";
+  constexpr std::string_view kChoices = "26:40256d5619a1e560470892c9c37ee527";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -71,6 +71,7 @@ struct Variant {
   LoadPath a_load;
   std::vector<int> depths;  // of a K block
   Border border = Border::kZeros;
+  ShiftForm shift = ShiftForm::kSeparate;
   LoadPath b_load = LoadPath::kTma;
 };
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {
@@ -79,33 +80,52 @@ std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target
   std::vector<Variant> variants;
   for (const LoadPath a_load : PathsOf(contraction, Operand::kA, target)) {
     for (const LoadPath b_load : PathsOf(contraction, Operand::kB, target))
-      variants.push_back({Reuse::kNone, a_load, depths, Border::kZeros, b_load});
+      variants.push_back({.reuse = Reuse::kNone, .a_load = a_load, .depths = depths, .b_load = b_load});
   }
   return variants;
 }
+// Forms of a reuse mode that masked or moved lanes add to it: no position of the index belongs to a halo if the MMA
+// masks the lanes at the border, and no instruction only shifts if the MMA does it.
+std::vector<Variant> LaneForms(const Contraction& contraction, const Target& target, Reuse reuse,
+                               const std::vector<int>& depths) {
+  std::vector<Variant> forms;
+  if (!target.mma.moves_lanes) return forms;
+  if (contraction.geometry.CentreColumn() >= 0)
+    forms.push_back({.reuse = reuse, .a_load = LoadPath::kTma, .depths = depths, .border = Border::kMask});
+  if (reuse == Reuse::kLaneShift)
+    forms.push_back({.reuse = reuse, .a_load = LoadPath::kTma, .depths = depths, .shift = ShiftForm::kFused});
+  return forms;
+}
 std::vector<Variant> PixelVariants(const Contraction& contraction, const ScheduleConstraint& constraint,
                                    const Target& target) {
+  std::vector<Variant> variants;
+  const auto add_forms = [&](Reuse reuse, const std::vector<int>& depths) {
+    for (Variant& form : LaneForms(contraction, target, reuse, depths)) variants.push_back(std::move(form));
+  };
   // A mode that was requested is tried for every filter, and its own rule refuses it.
   const compiler::ConvGeometry& geometry = contraction.geometry;
   const int whole = 8 * 128 / contraction.OperandBits();
   const Reuse asked = constraint.Apply(Schedule{.reuse = Reuse::kIm2col}).reuse;
-  if (asked > Reuse::kIm2col) return {{asked, LoadPath::kTma, {whole / 2, whole, 2 * whole}}};
+  if (asked > Reuse::kIm2col) {
+    variants.push_back({asked, LoadPath::kTma, {whole / 2, whole, 2 * whole}});
+    add_forms(asked, variants.front().depths);
+    return variants;
+  }
   // Blocks with fewer channels than a swizzle span waste nothing if there are no more channels.
   std::vector<int> depths = {whole, 2 * whole};
   for (const int depth : {whole / 2, whole / 4}) {
     if (geometry.channels <= depth) depths = {depth};
   }
-  std::vector<Variant> variants = {{Reuse::kIm2col, LoadPath::kTma, depths},
-                                   {Reuse::kIm2col, LoadPath::kCopy, {whole, 2 * whole}}};
+  variants = {{Reuse::kIm2col, LoadPath::kTma, depths}, {Reuse::kIm2col, LoadPath::kCopy, {whole, 2 * whole}}};
   if (geometry.filter[kWidth] == 1) return variants;
   if (depths[0] < whole / 2) depths = {whole / 2};
   variants.insert(variants.begin(), {Reuse::kRowOffset, LoadPath::kTma, depths});
   if (!target.mma.moves_lanes) return variants;
   variants.push_back({Reuse::kLaneShift, LoadPath::kTma, {whole}});
-  // No position of the index belongs to a halo.
   const bool open = constraint.Apply(Schedule{.reuse = Reuse::kRowOffset}).reuse == Reuse::kRowOffset;
-  if (open && geometry.CentreColumn() >= 0)
-    variants.push_back({Reuse::kRowOffset, LoadPath::kTma, depths, Border::kMask});
+  if (!open) return variants;
+  add_forms(Reuse::kRowOffset, depths);
+  add_forms(Reuse::kLaneShift, {whole});
   return variants;
 }
 
@@ -268,6 +288,7 @@ class ShapeList {
             .a_load = variant.a_load,
             .b_load = variant.b_load,
             .reuse = variant.reuse,
+            .shift = variant.shift,
             .border = variant.border,
             .rows = side};
   }

@@ -56,6 +56,28 @@ TEST_F(Views, ExplainFoldsTiesAndFitsItsTerminal) {
   EXPECT_NE(Call({"explain", "gemm m=64 n=64 k=64", "--full"}).output.find("consumers=cooperative"), std::string::npos);
 }
 
+TEST_F(Views, ExplainSupposesFacts) {
+  const std::string problem = "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1";
+  const auto best = [&](const char* fact) {
+    const std::vector<Json> ranked =
+        CallJson({"explain", problem, "--target", "sm_100a", "--fact", fact, "--top", "1", "--json"});
+    EXPECT_EQ(ranked.at(0)["choice"], "rule");
+    return ranked.at(0)["schedule"].get<std::string>();
+  };
+  EXPECT_NE(best("tensor_move=1").find("reuse=lane_shift"), std::string::npos);
+  EXPECT_NE(best("tensor_move=64").find("reuse=row_offset"), std::string::npos);
+  const std::string text =
+      Call({"explain", problem, "--target", "sm_100a", "--fact", "tensor_move=1", "--fact", "load_latency=900"}).output;
+  EXPECT_NE(text.find("supposed tensor_move=1 load_latency=900"), std::string::npos) << text;
+  for (const auto& [fact, why] : {std::pair{"tensor_move", "has no value; write NAME=VALUE"},
+                                  {"tensor_move=-1", "is a positive number of clk, not '-1'"},
+                                  {"shift=1", "unknown fact 'shift'"}}) {
+    const base::ProgramResult refused = Call({"explain", problem, "--fact", fact});
+    EXPECT_EQ(refused.exit_code, 2) << fact;
+    EXPECT_NE(refused.messages.find(why), std::string::npos) << refused.messages;
+  }
+}
+
 TEST_F(Views, InspectShowsTheLaunchTheTimeAndTheirReasons) {
   const std::vector<std::string> call = {"inspect",    "gemm m=4096 n=4096 k=512",      "--target", "sm_100a",
                                          "--schedule", "tile=128x256x64 scheduler=clc", "--no-ptx"};

@@ -37,15 +37,16 @@ Examples:
   laneshift explain conv n=32 h=28 w=28 c=128 k=128 r=3 s=3 pad=1 --target sm_90a --schedule "reuse=row_offset a_load=tma"
   laneshift explain gemm m=4096 n=4096 k=4096 --schedule "tile=128x128x64 stages=2 acc=1 cluster=1x1 ctas=1"
   laneshift explain gemm m=512 n=512 k=512 --schedule "tile=128x256 stages=9" --refused
+  laneshift explain conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --target sm_100a --fact tensor_move=1
   laneshift explain gemm m=4096 n=4096 k=4096 --json
 
 Times come from the timing model (docs/timing-model.md), for the published facts of the target's product, or for what
-`laneshift probe` has measured of the GPU at hand. The breakdown is of the critical path. Advice is a prediction, too:
+`laneshift probe` has measured of the GPU at hand; --fact asks what would be best if one were another. The breakdown is of the critical path. Advice is a prediction, too:
 a weakness of a schedule is a change of one decision that the model finds faster. The floor is the time of all MMAs at
 the full rate of the tensor cores, or of operands and output once through memory, whichever is longer.)";
 
 struct ExplainOptions {
-  std::vector<std::string> words, include;
+  std::vector<std::string> words, include, facts;
   std::string target, schedule;
   size_t top = 10;
   ScheduleView view = ScheduleView::kShort;
@@ -61,11 +62,32 @@ struct Subject {
   bool Takes(const Schedule& schedule) const { return chosen && chosen->schedule == schedule; }
 };
 
-// The reader's device, with what is stored of it.
-Result<Subject> SubjectOf(const Problem& problem, const ScheduleConstraint& constraint, ProblemReader& reader) {
+// The facts of a machine that is supposed, NAME=VALUE each.
+Status SupposeFacts(const std::vector<std::string>& facts, autotune::Machine& machine) {
+  for (const std::string& fact : facts) {
+    const size_t equals = fact.find('=');
+    if (equals == std::string::npos)
+      return MakeError(ErrorCode::kInvalidArgument, Cat("--fact ", fact, " has no value; write NAME=VALUE"));
+    LS_TRY(autotune::SetFact(machine, fact.substr(0, equals), fact.substr(equals + 1)));
+  }
+  return Ok();
+}
+
+// The reader's device, with what is stored of it. If facts of another are supposed, the model chooses for that one.
+Result<Subject> SubjectOf(const Problem& problem, const ScheduleConstraint& constraint,
+                          const std::vector<std::string>& facts, ProblemReader& reader) {
   LS_ASSIGN(const Engine* engine, reader.Look());
   Subject subject{.device = DeviceOf(engine->parts())};
-  if (const auto chosen = runtime::ChooseFor(engine->parts(), problem, constraint)) subject.chosen = *chosen;
+  LS_TRY(SupposeFacts(facts, subject.device.machine));
+  if (!facts.empty()) {
+    subject.device.description += Cat(", supposed ", base::Join(facts, " "));
+    const target::Target& target = *subject.device.target;
+    if (const auto best = autotune::ChooseSchedule(problem, constraint, target, subject.device.machine))
+      subject.chosen =
+          runtime::ChosenSchedule{*best, &target, constraint.fixed == 0 ? ChoiceOrigin::kRule : ChoiceOrigin::kGiven};
+  } else if (const auto chosen = runtime::ChooseFor(engine->parts(), problem, constraint)) {
+    subject.chosen = *chosen;
+  }
   return subject;
 }
 
@@ -217,7 +239,8 @@ void PrintPages(const Problem& problem, const Subject& subject, const Ranking& r
   if (subject.chosen) {
     const std::string taken = Cat(ShowSchedule(PrintSchedule(subject.chosen->schedule), options.view), " (",
                                   ChoiceOriginName(subject.chosen->origin), ")");
-    std::printf("%s\n", Itemized("run takes", taken, kNameColumn, screen.width).c_str());
+    std::printf("%s\n",
+                Itemized(options.facts.empty() ? "run takes" : "best", taken, kNameColumn, screen.width).c_str());
   }
   if (advised) {
     std::string_view name = "why";
@@ -236,7 +259,7 @@ Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
-  LS_ASSIGN(const Subject subject, SubjectOf(problems[0], constraint, reader));
+  LS_ASSIGN(const Subject subject, SubjectOf(problems[0], constraint, options.facts, reader));
   const Ranking ranking = autotune::RankSchedules(problems[0], constraint, subject.target(), subject.device.machine);
   const auto advised = AdviceOn(problems[0], ranking, subject, constraint.fixed != 0);
   if (options.json) {
@@ -260,6 +283,10 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
                    "a complete or partial schedule: only candidates that agree with it")
       ->type_name("SCHEDULE");
   AddInclude(*verb, options->include);
+  verb->add_option("--fact", options->facts,
+                   "suppose a fact of the timing model (docs/timing-model.md) instead of the device's; repeatable")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given")
       ->type_name("N");
   verb->add_flag("--refused", options->refused, "show every refused schedule");
