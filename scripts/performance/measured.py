@@ -173,3 +173,11 @@ SETS = [
     ("e4m3 GEMM, sum=fast", rows_of("gemm_e4m3_h200", with_sum("fast")), "fp8-h200.md"),
     ("e4m3 GEMM, sum=f32", rows_of("gemm_e4m3_h200", with_sum("f32")), "fp8-h200.md"),
 ]
+
+
+def lane_shift_layers():
+    """Of each layer its rows by the cost of a shift; best layers first."""
+    layers = {}
+    for row in rows_of("lane_shift_b200_predicted"):
+        layers.setdefault(row["problem"], []).append(row)
+    return sorted(layers.items(), key=lambda layer: -ratio(layer[1][0]))

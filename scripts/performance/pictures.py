@@ -3,8 +3,8 @@ import re
 
 from drawing import INK
 from performance.charts import BLUE, GREEN, ORANGE, Axis, Point, Row, Series, dot_plot, scatter
-from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, label, ratio, rows_of,
-                                  of_kind, with_operands, with_sum, without_types, work)
+from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, label,
+                                  lane_shift_layers, of_kind, ratio, rows_of, with_operands, with_sum, without_types, work)
 
 TUNED, FIRST, FLOOR = Series("tuned", "dot", BLUE), Series("first choice, no trial", "ring", ORANGE), Series(
     "at the floor of memory and tensor core", "tick", INK)
@@ -140,6 +140,20 @@ def nvfp4_label(problem):
     return re.sub(r" (a=e2m1|scale=nv)", "", problem)
 
 
+def lane_shift_picture():
+    series = [Series("1 clock a shift", "dot", BLUE), Series("4", "square", GREEN), Series("16", "ring", ORANGE)]
+    layers = lane_shift_layers()
+    return dot_plot("reuse=lane_shift on a B200, predicted, by the clocks that a shift takes", [
+        Row(lane_shift_label(problem), [ratio(row) for row in rows], " / ".join(f"{ratio(row):.2f}" for row in rows),
+            low=max(map(ratio, rows)) < 1) for problem, rows in layers
+    ], series, Axis("the fastest other mode's time / lane_shift's: above 1 lanes are worth shifting", [0.25, 0.5, 0.75, 1, 1.25, 1.5],
+                    0.24, 1.6, log=True), left=380, right=130, reference=1)
+
+
+def lane_shift_label(problem):
+    return re.sub(r"^conv | pad=\S+", "", problem)
+
+
 def epilogue_picture():
     series = [Series("cuBLASLt's first algorithm", "dot", BLUE), Series("its fastest algorithm", "ring", ORANGE)]
     rows = {}
@@ -254,6 +268,7 @@ PICTURES = {
     "fp8": fp8_picture,
     "operand_types": operand_types_picture,
     "nvfp4": nvfp4_picture,
+    "lane_shift": lane_shift_picture,
     "epilogues": epilogue_picture,
     "epilogue_cost": epilogue_cost_picture,
     "tuning": tuning_picture,

@@ -1,8 +1,8 @@
 """The tables of docs/performance/, each a function without arguments that returns lines of Markdown."""
 import re
 
-from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, of_kind, ratio, rows_of,
-                                  with_operands, with_sum, without_types)
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, lane_shift_layers,
+                                  of_kind, ratio, rows_of, with_operands, with_sum, without_types)
 
 
 def table(columns, rows):
@@ -166,6 +166,15 @@ def nvfp4_predicted():
                    row["peer_us"], f"{row['us'] / row['peer_us']:.2f}"] for row in rows_of("nvfp4_b200_predicted")])
 
 
+def lane_shift_predicted():
+    """The layers on which some cost of a shift lets lane_shift win."""
+    return table(["layer", "lane_shift, us at 1 clock", "its form", "other modes, us", "the best of them",
+                  "times faster at 1 / 4 / 16 clocks"],
+                 [[code(problem), rows[0]["us"], code(rows[0]["schedule"]), rows[0]["peer_us"], code(rows[0]["peer"]),
+                   " / ".join(f"{row['ratio']:.2f}" for row in rows)]
+                  for problem, rows in lane_shift_layers() if max(row["ratio"] for row in rows) > 1])
+
+
 def operand_types_groups():
     of = []
     for kind in ("tf32", "s8"):
@@ -295,6 +304,7 @@ TABLES = {
     "fp8_groups": fp8_groups,
     "fp8_below": fp8_below,
     "nvfp4_predicted": nvfp4_predicted,
+    "lane_shift_predicted": lane_shift_predicted,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
     "fp8_scales": fp8_scales,
