@@ -258,7 +258,7 @@ std::vector<ProbePoint> TensorLoadLatencyPoints(const target::Target& target) {
   const LoadShape& shape = kLoads[0];
   points.push_back(
       {.name = Cat("ld_latency.", shape.name),
-       .build = [&target, shape] { return LoadsOf(target, shape, 1, 1); },
+       .build = [&target] { return LoadsOf(target, kLoads[0], 1, 1); },
        .assumed = [bytes = 4.0 * kLanes * shape.registers](
                       const autotune::Machine& machine) { return machine.sums_latency + bytes / machine.sums_read; }});
   return points;
