@@ -150,7 +150,9 @@ class ProblemRun {
       HostOperands operands = first;
       HostTensor d = HostTensor::Poisoned(first_d.shape);
       LS_TRY(uploaded.Download(stream_, d, operands));
-      if (settings_.check && d.bytes == first_d.bytes && SameWritten(operands, first)) {
+      const bool same = d.bytes == first_d.bytes;
+      of_first.same_bits = same && of_first.same_bits.value_or(true);
+      if (settings_.check && same && SameWritten(operands, first)) {
         outcome_.comparison = of_first.comparison;
       } else if (settings_.check) {
         LS_TRY(Check(operands, uploaded, d));

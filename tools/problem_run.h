@@ -51,6 +51,7 @@ struct RunOutcome {
   std::optional<Comparison> comparison;
   std::optional<bool> verified;  // the numbers are right, nothing was written outside of D, and there was no hazard
   std::optional<double> max_rel_err;
+  std::optional<bool> same_bits;  // D has the same bits under every order, if there were several
   std::optional<std::vector<std::string>> hazards;  // of the emulator
   // Of the emulator: the questions that the manual leaves open and the result depends on.
   std::optional<std::vector<std::string>> policies;
