@@ -10,7 +10,6 @@ namespace {
 
 using store::Sample;
 
-constexpr size_t kMinWarmUpPasses = 3;
 // Small problems would need thousands of sets to leave the cache; at that size launch overhead hides the effect of the
 // cache.
 constexpr size_t kMaxSets = 64;
@@ -46,38 +45,45 @@ Result<RotatingOperands> RotatingOperands::Make(const device::Device& device, co
   return rotating;
 }
 
-Result<std::vector<std::vector<Sample>>> TimeInterleaved(const device::Device& device, const device::Stream& stream,
-                                                         RotatingOperands& operands,
-                                                         const std::vector<Contender>& contenders, int rounds,
-                                                         const ReadConditions& read_conditions) {
-  const size_t warm_up_passes = std::max(kMinWarmUpPasses, operands.size());
+Result<std::vector<std::vector<Sample>>> TimeCalls(const device::Device& device, const device::Stream& stream,
+                                                   const std::vector<Call>& calls, size_t warm_up_passes, int rounds,
+                                                   const ReadConditions& read_conditions) {
   for (size_t pass = 0; pass < warm_up_passes; ++pass) {
-    for (const Contender& contender : contenders) LS_TRY(contender(operands.Next()));
+    for (const Call& call : calls) LS_TRY(call());
   }
   LS_TRY(stream.Synchronize());
 
-  std::vector<std::vector<Sample>> samples(contenders.size());
-  const size_t at_once = std::max<size_t>(1, kCallsAtOnce / contenders.size());
-  LS_ASSIGN(const std::vector<Interval> intervals, NewIntervals(device.context(), at_once * contenders.size()));
+  std::vector<std::vector<Sample>> samples(calls.size());
+  const size_t at_once = std::max<size_t>(1, kCallsAtOnce / calls.size());
+  LS_ASSIGN(const std::vector<Interval> intervals, NewIntervals(device.context(), at_once * calls.size()));
   for (size_t done = 0; done < static_cast<size_t>(rounds);) {
     const size_t now = std::min(at_once, static_cast<size_t>(rounds) - done);
     // An untimed first round: while it runs the host gets ahead, and the GPU never waits for it between two calls.
-    for (const Contender& contender : contenders) LS_TRY(contender(operands.Next()));
-    for (size_t i = 0; i < now * contenders.size(); ++i) {
+    for (const Call& call : calls) LS_TRY(call());
+    for (size_t i = 0; i < now * calls.size(); ++i) {
       LS_TRY(intervals[i].start.Record(stream));
-      LS_TRY(contenders[i % contenders.size()](operands.Next()));
+      LS_TRY(calls[i % calls.size()]());
       LS_TRY(intervals[i].end.Record(stream));
     }
     // The GPU is busy with the enqueued work.
     const store::Conditions conditions = read_conditions ? read_conditions() : store::Conditions{};
     LS_TRY(stream.Synchronize());
-    for (size_t i = 0; i < now * contenders.size(); ++i) {
+    for (size_t i = 0; i < now * calls.size(); ++i) {
       LS_ASSIGN(const float milliseconds, intervals[i].end.MillisecondsSince(intervals[i].start));
-      samples[i % contenders.size()].push_back({static_cast<double>(milliseconds) * 1000, conditions});
+      samples[i % calls.size()].push_back({static_cast<double>(milliseconds) * 1000, conditions});
     }
     done += now;
   }
   return samples;
+}
+
+Result<std::vector<std::vector<Sample>>> TimeInterleaved(const device::Device& device, const device::Stream& stream,
+                                                         RotatingOperands& operands,
+                                                         const std::vector<Contender>& contenders, int rounds,
+                                                         const ReadConditions& read_conditions) {
+  std::vector<Call> calls;
+  for (const Contender& contender : contenders) calls.push_back([&] { return contender(operands.Next()); });
+  return TimeCalls(device, stream, calls, std::max(kMinWarmUpPasses, operands.size()), rounds, read_conditions);
 }
 
 Result<std::vector<double>> MedianMicroseconds(const device::Device& device, const device::Stream& stream,

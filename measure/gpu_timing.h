@@ -19,6 +19,7 @@ namespace laneshift::measure {
 using Contender = std::function<Status(const Arguments&)>;
 
 constexpr int kMinTimedCalls = 20;
+constexpr size_t kMinWarmUpPasses = 3;
 
 // Sets of operands with the same contents that together are at least twice the L2 cache; `operands` is the first.
 class RotatingOperands {
@@ -38,6 +39,14 @@ class RotatingOperands {
 
 // Reads the state of the device while it is at work; may be empty.
 using ReadConditions = std::function<store::Conditions()>;
+
+// Enqueues one call on the stream.
+using Call = std::function<Status()>;
+
+// `rounds` samples of each call, interleaved, after so many untimed passes over all of them.
+Result<std::vector<std::vector<store::Sample>>> TimeCalls(const device::Device& device, const device::Stream& stream,
+                                                          const std::vector<Call>& calls, size_t warm_up_passes,
+                                                          int rounds, const ReadConditions& read_conditions = {});
 
 // `rounds` samples of each contender, after warming up. Each contender has seen each set before it is timed: cuDNN
 // prepares a descriptor for every one.

@@ -13,6 +13,7 @@
 #include "measure/runnable.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
+#include "tools/chain_bench.h"
 #include "tools/compilation.h"
 #include "tools/device_options.h"
 #include "tools/error_json.h"
@@ -39,19 +40,25 @@ Examples:
   laneshift bench --file bench/gemm.txt --vs cublas
   laneshift bench --file bench/conv.txt --vs cudnn --json
   laneshift bench --file bench/gemm.txt --vs cublas --html bench.html
+  laneshift bench --chain bench/llama3_8b_m1.txt --layers 16 --launch-overlap programmatic --vs cublas
   laneshift bench gemm m=16 n=8192 k=8192 "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1" --vs cublas,cudnn --rounds 100
 
 Everything runs in one process, in turns, on random operands that leave the L2 cache between two calls; times are medians,
 with the interval that holds the true median with 95 %. A problem that was tuned runs as it was tuned. The ratio is the
 peer's time over ours: above 1 we are faster.
 
+--chain times problems as a decoder runs them: one after the other, for --layers layers whose operands are their own, in
+one CUDA graph, against the same graph of the peer's calls. The time is that of a layer.
+
 Exit codes: 0 ok, 1 a problem failed, 2 usage or an invalid problem, 3 unsupported, 4 no such device.)";
+
+constexpr int kMostLayers = 1000;  // of a chain
 
 struct BenchOptions {
   DeviceOptions device;
   std::vector<std::string> words;
-  std::string file, schedule, vs, group_sizes, html;
-  int rounds = 50;
+  std::string file, chain, schedule, vs, group_sizes, html;
+  int rounds = 50, layers = 16;
   uint64_t seed = 12;
   ScheduleView view = ScheduleView::kShort;
   bool json = false;
@@ -161,10 +168,25 @@ std::string PrintTable(const std::vector<BenchedProblem>& all, ScheduleView view
   return table.Print(StdoutScreen());
 }
 
+// A chain has one line of output, about all of its problems.
+Status CheckChain(const BenchOptions& options) {
+  const bool other = !options.words.empty() || !options.file.empty();
+  if (other || !options.group_sizes.empty() || !options.html.empty())
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--chain FILE has the problems; leave out other problems, --file, --group-sizes and --html");
+  if (options.layers < 1 || options.layers > kMostLayers)
+    return MakeError(ErrorCode::kInvalidArgument,
+                     Cat("--layers ", options.layers, " is not between 1 and ", kMostLayers));
+  return Ok();
+}
+
 Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
   LS_ASSIGN(const EngineOptions engine_options, options.device.ToEngineOptions(settings));
+  const bool chained = !options.chain.empty();
+  if (chained) LS_TRY(CheckChain(options));
   ProblemReader reader(engine_options);
-  LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
+  LS_ASSIGN(const std::vector<Problem> problems,
+            CollectProblems(options.words, chained ? options.chain : options.file, reader));
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
   if (options.rounds < 1) {
     return MakeError(ErrorCode::kInvalidArgument, Cat("--rounds ", options.rounds, " is below 1"));
@@ -178,6 +200,18 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
   LS_ASSIGN(const Engine engine, reader.Take());
   if (engine.parts().emulated) {
     return MakeError(ErrorCode::kUnsupported, "an emulated device has no times; bench needs a GPU (--device cuda)");
+  }
+  if (chained) {
+    LS_TRY(BenchChain(engine, problems,
+                      {.constraint = constraint,
+                       .peers = peers,
+                       .library_directories = settings.library_directories,
+                       .layers = options.layers,
+                       .rounds = options.rounds,
+                       .seed = options.seed,
+                       .view = options.view,
+                       .json = options.json}));
+    return kExitOk;
   }
   WatchForInterrupt();
   int exit_code = kExitOk;
@@ -224,6 +258,11 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
       ->type_name("cublas|cudnn");
   verb->add_option("--schedule", options->schedule, "a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
+  verb->add_option("--chain", options->chain, "time the problems of a file one after the other, in one CUDA graph")
+      ->type_name("FILE");
+  verb->add_option("--layers", options->layers, "layers of a chain, each with operands of its own")
+      ->type_name("N")
+      ->capture_default_str();
   verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
   verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
   AddGroupSizes(*verb, options->group_sizes);
