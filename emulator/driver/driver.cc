@@ -125,7 +125,10 @@ CuResult DriverState::RunKernel(const KernelRun& run) {
     if (sticky != kCuSuccess) return sticky;
   }
   held.push_back(run);
-  return run.function->kernel->lets_others_begin && options.faults == FaultReturn::kSticky ? kCuSuccess : RunHeld();
+  // Where launches return their faults, only one that may begin early itself waits for others: its caller has asked for
+  // that.
+  const bool waits = options.faults == FaultReturn::kSticky || run.may_overlap;
+  return run.function->kernel->lets_others_begin && waits ? kCuSuccess : RunHeld();
 }
 
 namespace {
