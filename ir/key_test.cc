@@ -14,11 +14,12 @@ namespace {
 template <typename F>
 void ForEachField(GemmProblem& problem, F&& visit) {
   auto& [m, n, k, batch, a, b, c, d, a_major, b_major, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d,
-         alpha, beta, bias, sum, scale, scale_layout, d_scale, sparse, numerics, align_a, align_b, align_c, align_d,
-         epilogue] = problem;
+         alpha, beta, bias, sum, scale, scale_layout, d_scale, sparse, constant, numerics, align_a, align_b, align_c,
+         align_d, epilogue] = problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
   all(m, n, k, batch, a, b, c, d, a_major, b_major, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d, alpha,
-      beta, bias, sum, scale, scale_layout, d_scale, sparse, numerics, align_a, align_b, align_c, align_d, epilogue);
+      beta, bias, sum, scale, scale_layout, d_scale, sparse, constant, numerics, align_a, align_b, align_c, align_d,
+      epilogue);
 }
 
 template <typename F>

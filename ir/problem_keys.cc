@@ -49,6 +49,7 @@ constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx", "
 constexpr std::string_view kOutputScalingNames[] = {"none", "mx", "nv"};
 constexpr std::string_view kScaleLayoutNames[] = {"128x4", "linear"};
 constexpr std::string_view kSparsityNames[] = {"none", "a"};
+constexpr std::string_view kConstantNames[] = {"none", "b"};
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> FindName(const std::string_view (&names)[kCount], std::string_view text) {
@@ -158,6 +159,7 @@ std::string ScalingNames() { return Choice(kScalingNames); }
 std::string OutputScalingNames() { return Choice(kOutputScalingNames); }
 std::string ScaleLayoutNames() { return Choice(kScaleLayoutNames); }
 std::string SparsityNames() { return Choice(kSparsityNames); }
+std::string ConstantNames() { return Choice(kConstantNames); }
 std::string NumericsNames() { return Choice(kNumericsNames); }
 
 std::vector<GrammarRow> NumericsRows() {
@@ -277,6 +279,12 @@ Result<Sparsity> ParseSparsityValue(std::string_view key, std::string_view text)
                                         : ""));
 }
 std::string_view NameOf(Sparsity sparse) { return kSparsityNames[static_cast<size_t>(sparse)]; }
+
+Result<ConstantOperand> ParseConstantValue(std::string_view key, std::string_view text) {
+  return ParseNamed<ConstantOperand>(kConstantNames, key, text,
+                                     " is not an operand that can be constant; use none, or b (the weights)");
+}
+std::string_view NameOf(ConstantOperand constant) { return kConstantNames[static_cast<size_t>(constant)]; }
 
 bool NamesType(std::string_view text) { return FindType(text).has_value(); }
 

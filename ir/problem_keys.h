@@ -38,6 +38,7 @@ Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text);
 Result<ScaleLayout> ParseScaleLayoutValue(std::string_view key, std::string_view text);
 Result<OutputScaling> ParseOutputScalingValue(std::string_view key, std::string_view text);
 Result<Sparsity> ParseSparsityValue(std::string_view key, std::string_view text);
+Result<ConstantOperand> ParseConstantValue(std::string_view key, std::string_view text);
 Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text);
 std::string_view NameOf(Numerics numerics);
 std::string_view NameOf(SumPrecision sum);
@@ -45,6 +46,7 @@ std::string_view NameOf(Scaling scale);
 std::string_view NameOf(ScaleLayout layout);
 std::string_view NameOf(OutputScaling scale);
 std::string_view NameOf(Sparsity sparse);
+std::string_view NameOf(ConstantOperand constant);
 bool NamesType(std::string_view text);
 // "f16, bf16, f32, e4m3 or e5m2", and so on: what the values above may be.
 std::string KnownTypes();
@@ -53,6 +55,7 @@ std::string ScalingNames();
 std::string ScaleLayoutNames();
 std::string OutputScalingNames();
 std::string SparsityNames();
+std::string ConstantNames();
 std::string NumericsNames();
 
 // "tma, copy or pack".

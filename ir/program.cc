@@ -79,6 +79,10 @@ ValueType TypeOfLetter(char letter) {
   LS_CHECK(false, "no type has the letter ", letter);
 }
 
+bool Program::LoadsEarly() const {
+  return std::any_of(roles.begin(), roles.end(), [](const Role& role) { return role.early; });
+}
+
 bool Program::StealsWork() const {
   for (const Channel& channel : channels) {
     if (channel.space == Space::kClcResponses) return true;

@@ -67,6 +67,8 @@ struct Role {
   bool elected = false;  // one thread of the (only) warp executes the body
   bool leader = false;   // only in the leader of each pair of CTAs
   int registers = 0;     // registers of a thread after setmaxnreg; 0: as launched
+  // It begins before the previous kernel on the stream has ended, and only loads what that does not write.
+  bool early = false;
   std::vector<Op> body{};
   bool operator==(const Role&) const = default;
 };
@@ -142,6 +144,8 @@ struct Program {
   int Arrivals(MulticastScope to) const;
   // Whether clusters steal work (CLC): then the grid has one cluster for each tile of a cluster.
   bool StealsWork() const;
+  // Whether a role begins before the previous kernel on the stream has ended.
+  bool LoadsEarly() const;
   bool operator==(const Program&) const = default;
 };
 

@@ -405,7 +405,8 @@ template <> inline constexpr auto kFields<Role> = std::tuple{
     JoinedField{"warps", '+', std::array{&Role::first_warp, &Role::warps}},
     Field{"elected", &Role::elected, Presence::kOptional},
     Field{"leader", &Role::leader, Presence::kOptional},
-    Field{"registers", &Role::registers, Presence::kOptional}};
+    Field{"registers", &Role::registers, Presence::kOptional},
+    Field{"early", &Role::early, Presence::kOptional}};
 // clang-format on
 
 // Calls f(field) for each field of a struct, in printed order.

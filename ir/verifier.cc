@@ -17,9 +17,9 @@
 //     warps of buffers are positive, and the warps that share a copy divide those. Arrivals are positive once the
 //     program is lowered and 0 before; a private ring of a role is in Tensor Memory and awaits none on its full side; a
 //     resident channel is shared and awaits none on its empty side.
-//  5. Roles have warps, all inside the CTA, and no two share one; an elected role has one warp. Leaders are those of
-//     pairs, and only the leader of a pair issues MMAs. Registers are 0
-//     or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
+//  5. Roles have warps, all inside the CTA, and no two share one; an elected role has one warp. An early role loads B
+//     and accesses no other memory. Leaders are those of pairs, and only the leader of a pair issues MMAs. Registers
+//     are 0 or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
 //  6. An op is in a stage, a kind of role and a target that allow it, with as many threads as it needs. Roles
 //     that hold accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w
 //     modulo 4.
@@ -256,6 +256,31 @@ Status CheckRings(const Program& program, const target::Target& target) {
   return Ok();
 }
 
+// Sizes that the previous kernel may write are not read either.
+bool OnlyLoadsB(const std::vector<Op>& body) {
+  return std::all_of(body.begin(), body.end(), [](const Op& op) {
+    switch (InfoOf(op.kind).category) {
+      case OpCategory::kIndex:
+      case OpCategory::kStructure:
+      case OpCategory::kChannel:
+      case OpCategory::kBarrier:
+        break;
+      case OpCategory::kWork: {
+        const auto* work = std::get_if<WorkAttrs>(&op.attrs);
+        if (work != nullptr && work->source != WorkSource::kStatic && work->source != WorkSource::kLaunchControl)
+          return false;
+        break;
+      }
+      case OpCategory::kBulkLoad:
+        if (op.kind != OpKind::kTmaLoad || op.As<LoadAttrs>().operand != Operand::kB) return false;
+        break;
+      default:
+        return false;
+    }
+    return OnlyLoadsB(op.body);
+  });
+}
+
 Status CheckRoles(const Program& program, const target::Target& target) {
   std::vector<const Role*> owner(static_cast<size_t>(program.threads) / 32, nullptr);
   for (const Role& role : program.roles) {
@@ -272,6 +297,9 @@ Status CheckRoles(const Program& program, const target::Target& target) {
     }
     if (role.elected && role.warps != 1) {
       return BrokenRule(5, Cat("role ", role.name, " elects a thread of ", role.warps, " warps"));
+    }
+    if (role.early && !OnlyLoadsB(role.body)) {
+      return BrokenRule(5, Cat("role ", role.name, " does not wait for the previous kernel and does more than load B"));
     }
     if (role.leader && program.ctas != 2)
       return BrokenRule(5, Cat("role ", role.name, " is a leader's, but there are no pairs"));

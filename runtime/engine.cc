@@ -142,10 +142,11 @@ class PlanMaker {
     } else {
       prepared.kernel = product_;
       // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has
-      // left most room.
+      // left most room. One that loads before that ends has to fit beside it.
       if (core_.overlap == device::GridOverlap::kProgrammatic) {
-        prepared.shape.smem_bytes =
-            std::max(prepared.shape.smem_bytes, static_cast<unsigned>(runtime::OneCtaPerSmBytes(*chosen_.target)));
+        const int least = launch.program.LoadsEarly() ? runtime::TwoCtasPerSmBytes(*chosen_.target)
+                                                      : runtime::OneCtaPerSmBytes(*chosen_.target);
+        prepared.shape.smem_bytes = std::max(prepared.shape.smem_bytes, static_cast<unsigned>(least));
       }
       product_at_ = plan_->launches.size();
     }

@@ -53,6 +53,8 @@ struct AssemblerChoice {
 
 // An amount of dynamic shared memory of which no two CTAs fit on an SM. Every kernel is allowed this much.
 constexpr int OneCtaPerSmBytes(const target::Target& target) { return target.smem_bytes / 2; }
+// The most of which two fit: the hardware takes 1 KiB for itself from each.
+constexpr int TwoCtasPerSmBytes(const target::Target& target) { return target.smem_bytes / 2 - 1024; }
 
 class KernelCache {
  public:

@@ -136,17 +136,20 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .source = SourceOfWork(contraction),
                     .terms = TermsOf(contraction, rows, target),
                     .k = {.tile_k = schedule.tile_k}};
+  // What a kernel has packed is not constant, and threads that copy A leave no warp.
+  const bool early = contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma &&
+                     schedule.a_load != LoadPath::kCopy;
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(4);
   parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
   if (resident) {
     parts.channels.push_back({.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}});
     parts.channels.push_back({.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .resident = true});
-    const LoadTarget of_b{.path = schedule.b_load, .channel = 1};
+    const LoadTarget of_b{.path = schedule.b_load, .channel = 1, .early = early};
     parts.resident = std::make_unique<ResidentMatrixLoader>(of_b, b, parts.k, cluster);
   } else {
     parts.channels.push_back({.name = "ab", .stages = schedule.stages, .tiles = {{"a", a.tile}, {"b", b.tile}}});
-    const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1};
+    const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1, .early = early};
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
   if (const auto scaling = ir::BlockScalingOf(contraction.scale)) {

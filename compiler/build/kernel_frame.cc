@@ -128,6 +128,11 @@ bool IsResidentBy(const KernelParts& parts, LoadPath path) {
   return parts.resident != nullptr && parts.resident->target().path == path;
 }
 bool LoadsBy(const KernelParts& parts, LoadPath path) { return StreamsBy(parts, path) || IsResidentBy(parts, path); }
+// Whether operands that come with each tile are loaded by a role that does not wait for the previous kernel.
+bool StreamsEarly(const KernelParts& parts) {
+  return std::any_of(parts.loaders.begin(), parts.loaders.end(),
+                     [](const auto& loader) { return loader->target().early; });
+}
 
 // The roles of a kernel, once everything is declared.
 class Roles {
@@ -143,6 +148,7 @@ class Roles {
   void AddRole(ir::Role role, const std::function<void(Builder&)>& write);
   void AddLoads(LoadPath path);
   void AddResidentLoads();
+  void AddEarlyLoads();
   void AddProducts();
   void AddRequests();
   void AddConsumer(int consumer);
@@ -205,6 +211,7 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
 void Roles::Write() {
   AddLoads(LoadPath::kTma);
   if (LoadsResidentApart()) AddResidentLoads();
+  if (StreamsEarly(parts_)) AddEarlyLoads();
   if (plan_.in_tensor_memory) AddProducts();
   if (channels_.clc >= 0) AddRequests();
   AddLoads(LoadPath::kCopy);
@@ -234,7 +241,7 @@ void Roles::AddLoads(LoadPath path) {
                       .registers = plan_.registers.load};
   std::vector<const OperandLoader*> loaders;
   for (const auto& loader : parts_.loaders) {
-    if (loader->target().path == path) loaders.push_back(loader.get());
+    if (loader->target().path == path && !loader->target().early) loaders.push_back(loader.get());
   }
   AddRole(role, [&](Builder& b) {
     if (IsResidentBy(parts_, path) && !LoadsResidentApart()) parts_.resident->Load(b);
@@ -251,8 +258,27 @@ void Roles::AddResidentLoads() {
                       .first_warp = kResidentWarp,
                       .warps = 1,
                       .elected = true,
-                      .registers = plan_.registers.load};
+                      .registers = plan_.registers.load,
+                      .early = parts_.resident->target().early};
   AddRole(role, [&](Builder& b) { parts_.resident->Load(b); });
+}
+
+// What no other kernel writes comes by a warp of its own, which fills the ring while the previous kernel still runs.
+void Roles::AddEarlyLoads() {
+  const ir::Role role{.name = "early",
+                      .kind = RoleKind::kLoad,
+                      .first_warp = kResidentWarp,
+                      .warps = 1,
+                      .elected = true,
+                      .registers = plan_.registers.load,
+                      .early = true};
+  std::vector<const OperandLoader*> loaders;
+  for (const auto& loader : parts_.loaders) {
+    if (loader->target().early) loaders.push_back(loader.get());
+  }
+  AddRole(role, [&](Builder& b) {
+    tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
+  });
 }
 
 void Roles::AwaitResident(Builder& b) const {

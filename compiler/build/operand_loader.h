@@ -18,6 +18,7 @@ struct LoadTarget {
   int channel = -1;
   int tile = 0;            // of the slot
   int slots_of_block = 1;  // slots that a block of K takes
+  bool early = false;      // no kernel that may still run writes the operand
 };
 
 // An operand whose tiles come anew with each output tile.

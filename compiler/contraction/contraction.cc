@@ -173,6 +173,7 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size
         contraction.bias = BiasOf(kind);
         contraction.scale = kind.scale;
         if constexpr (requires { kind.scale_layout; }) contraction.scale_layout = kind.scale_layout;
+        if constexpr (requires { kind.constant; }) contraction.constant = kind.constant;
         if constexpr (requires { kind.d_scale; }) contraction.d_scale = kind.d_scale;
         contraction.sum = kind.sum;
         contraction.numerics = kind.numerics;

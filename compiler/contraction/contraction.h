@@ -51,6 +51,7 @@ struct Contraction {
   OutputScaling d_scale = OutputScaling::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Numerics numerics = Numerics::kDefault;
+  ConstantOperand constant = ConstantOperand::kNone;
   const Epilogue* steps = nullptr;  // the problem's
 
   const OperandSource& Of(ir::Operand operand) const;

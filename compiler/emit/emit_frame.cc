@@ -34,7 +34,7 @@ class FrameEmitter {
     InitBarriers(warp);
     AllocateTensorMemory(warp);
     // Up to here nothing was read that another kernel may write: the launch overlaps the end of the one before.
-    emitter_.GridWait();
+    if (!program_.LoadsEarly()) emitter_.GridWait();
     Dispatch(tid, warp);
     FreeTensorMemory(warp);
     emitter_.Return();
@@ -176,10 +176,14 @@ class FrameEmitter {
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
         cx_.threads = 32 * role->warps;
         cx_.registers = role->registers;
+        const bool early = program_.LoadsEarly();
+        if (early && !role->early) emitter_.GridWait();
+        // The next kernel may fill its ring from now on, too.
+        if (role->early) emitter_.LaunchDependents();
         cx_.blocks = program_.Blocks(*role);
         EmitRole(cx_, *role);
         // Its last tile is in flight: the prologue of the next kernel overlaps with the rest of this one.
-        if (role == Loader()) emitter_.LaunchDependents();
+        if (role == Loader() && !early) emitter_.LaunchDependents();
       });
     }
   }

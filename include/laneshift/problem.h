@@ -120,6 +120,10 @@ enum class Sparsity : uint8_t {
   kA,  // A is 2:4 sparse, and 1:2 of tf32: m x k/2 elements in memory, by tcgen05.mma.sp on sm_100a
 };
 
+// An operand that no kernel writes which may still run when this one is launched, as the weights of a layer: its first
+// tiles are loaded before the previous kernel on the stream has ended (LaunchOverlap::kProgrammatic).
+enum class ConstantOperand : uint8_t { kNone, kB };
+
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.
 enum class BiasAxis : uint8_t { kNone, kM, kN };
 
@@ -151,6 +155,7 @@ struct GemmProblem {
   ScaleLayout scale_layout = ScaleLayout::k128x4;
   OutputScaling d_scale = OutputScaling::kNone;
   Sparsity sparse = Sparsity::kNone;
+  ConstantOperand constant = ConstantOperand::kNone;
   Numerics numerics = Numerics::kDefault;
   // Alignment in bytes that the caller guarantees for each base pointer; a power of two. Below 16 an operand is not
   // TMA-addressable; operands whose tiles are padded (docs/narrow-types.md) need 32.
