@@ -20,6 +20,7 @@
 #include "tools/html/bench_page.h"
 #include "tools/interrupt.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/optional_json.h"
 #include "tools/reports/bench_result.h"
 #include "tools/reports/schedule_view.h"
@@ -166,9 +167,6 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
   ProblemReader reader(engine_options);
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, options.file, reader));
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
-  if (options.rounds < 1) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat("--rounds ", options.rounds, " is below 1"));
-  }
   std::vector<measure::Peer> peers;
   for (const std::string_view name : base::Split(options.vs, ',')) {
     if (options.vs.empty()) break;
@@ -224,8 +222,14 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
       ->type_name("cublas|cudnn");
   verb->add_option("--schedule", options->schedule, "a partial schedule constrains the choice, a complete one fixes it")
       ->type_name("SCHEDULE");
-  verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
-  verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
+  verb->add_option("--rounds", options->rounds, "how often each is timed")
+      ->type_name("N")
+      ->check(WholeNumber(1, kMostRepeats))
+      ->capture_default_str();
+  verb->add_option("--seed", options->seed, "of the operands")
+      ->type_name("N")
+      ->check(WholeNumber(0, kLargestSeed))
+      ->capture_default_str();
   AddGroupSizes(*verb, options->group_sizes);
   AddFull(*verb, options->view);
   verb->add_option("--html", options->html, "write a page with a picture and a table of all of them")
