@@ -69,7 +69,11 @@ LogLevel CurrentLogLevel() { return current_level.load(std::memory_order_relaxed
 bool LogEnabled(LogLevel level) { return level != LogLevel::kOff && level >= CurrentLogLevel(); }
 
 void WriteLogLine(LogChannel channel, LogLevel level, const std::string& text) {
-  Logger().log(SpdlogLevel(level), "{}: {}", LogChannelName(channel), text);
+  // A line may quote what a caller passed, such as a path of megabytes.
+  constexpr size_t kMostBytes = 4096;
+  const bool whole = text.size() <= kMostBytes;
+  Logger().log(SpdlogLevel(level), "{}: {}{}", LogChannelName(channel), std::string_view(text).substr(0, kMostBytes),
+               whole ? "" : " [cut]");
 }
 
 }  // namespace laneshift::base

@@ -107,6 +107,8 @@ std::optional<std::string_view> NearestName(std::string_view word, const std::ve
   size_t least = word.size() < 2 ? 1 : std::max<size_t>(1, (word.size() + 1) / 3) + 1;
   const std::string lowered = Lowered(word);
   for (const std::string_view name : known) {
+    // Names of such different lengths are not near each other. A word of megabytes would be compared for seconds.
+    if (std::max(word.size(), name.size()) - std::min(word.size(), name.size()) >= least) continue;
     const size_t distance = EditDistance(lowered, Lowered(name));
     if (distance < least) {
       best = name;

@@ -18,6 +18,8 @@
 #include "laneshift/quantize.h"
 #include "laneshift/sparsity.h"
 #include "runtime/argument_roles.h"
+#include "runtime/live_handles.h"
+#include "store/one_line.h"
 
 struct laneshift_engine {
   laneshift::Engine engine;
@@ -71,6 +73,11 @@ void WriteText(std::string_view text, char* to, size_t bytes) {
   to[length] = '\0';
 }
 
+// An error quotes what was given, of any length and of any bytes; only as much of it as fits is converted.
+void WriteError(std::string_view message, char* to, size_t bytes) {
+  WriteText(laneshift::store::OneLine(message.substr(0, bytes)), to, bytes);
+}
+
 std::string TextOf(const char* text) { return text == nullptr ? std::string() : std::string(text); }
 
 // Runs `call`, and converts its outcome into a status and a line of text.
@@ -80,10 +87,10 @@ laneshift_status Guarded(char* error, size_t error_bytes, const Call& call) {
   try {
     const Status status = laneshift::base::WithinHostMemory(call);
     if (status) return LANESHIFT_OK;
-    WriteText(status.error().message, error, error_bytes);
+    WriteError(status.error().message, error, error_bytes);
     return StatusOf(status.error().code);
   } catch (const std::exception& exception) {
-    WriteText(exception.what(), error, error_bytes);
+    WriteError(exception.what(), error, error_bytes);
     return LANESHIFT_INTERNAL;
   }
 }
@@ -105,7 +112,9 @@ laneshift::Result<SparseSizes> SizesOf(const char* text) {
 template <typename Struct>
 laneshift::Result<Struct> KnownVersion(const Struct& given, size_t first, std::string_view name) {
   const size_t bytes = given.struct_bytes;
-  if (bytes < first || (bytes - first) % sizeof(char*) != 0) {
+  // More members than any version will have: a number that was never set, and too many bytes to look at.
+  constexpr size_t kMostMembers = 512;
+  if (bytes < first || bytes > kMostMembers * sizeof(char*) || (bytes - first) % sizeof(char*) != 0) {
     return Invalid(Cat(name, ".struct_bytes is ", bytes, ", which is the size of no version of laneshift_", name,
                        "; use sizeof(laneshift_", name, "), here ", sizeof(Struct)));
   }
@@ -127,6 +136,26 @@ laneshift::Result<laneshift_options> OptionsOf(const laneshift_options& given) {
 
 Error Missing(std::string_view what) {
   return laneshift::MakeError(ErrorCode::kInvalidArgument, std::string(what) + " is null");
+}
+
+// The handle of a call: open, and of this kind.
+template <typename Handle>
+Status CheckHandle(const Handle* handle, std::string_view name) {
+  if (handle == nullptr) return Missing(name);
+  if (laneshift::runtime::LiveHandles<Handle>::Get().Has(handle)) return laneshift::Ok();
+  return Invalid(Cat(name, " is no open ", name, "; it was given back, or did not come from this library"));
+}
+template <typename Handle>
+bool IsOpen(const Handle* handle) {
+  return handle != nullptr && laneshift::runtime::LiveHandles<Handle>::Get().Has(handle);
+}
+template <typename Handle>
+Handle* Opened(Handle handle) {
+  return laneshift::runtime::LiveHandles<Handle>::Get().Add(std::make_unique<Handle>(std::move(handle)));
+}
+template <typename Handle>
+void GiveBack(Handle* handle) {
+  if (handle != nullptr) laneshift::runtime::LiveHandles<Handle>::Get().Remove(handle);
 }
 
 // A quantised tensor as C describes it.
@@ -181,7 +210,7 @@ laneshift_status laneshift_engine_open_with(const laneshift_options* options, la
       LS_ASSIGN(chosen.on_miss, laneshift::ParseMissPolicy(policy));
     }
     LS_ASSIGN(laneshift::Engine opened, laneshift::Engine::Open(chosen));
-    *engine = new laneshift_engine{std::move(opened)};
+    *engine = Opened(laneshift_engine{std::move(opened)});
     return laneshift::Ok();
   });
 }
@@ -189,7 +218,7 @@ laneshift_status laneshift_engine_open_with(const laneshift_options* options, la
 laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* const* problems, size_t count,
                                           char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     if (problems == nullptr && count > 0) return Missing("problems");
     std::vector<laneshift::Problem> parsed;
     for (size_t i = 0; i < count; ++i) {
@@ -202,8 +231,8 @@ laneshift_status laneshift_engine_prepare(laneshift_engine* engine, const char* 
 }
 
 void laneshift_engine_finish_tuning(laneshift_engine* engine) {
-  if (engine == nullptr) return;
   (void)Guarded(nullptr, 0, [&]() -> Status {
+    LS_TRY(CheckHandle(engine, "engine"));
     engine->engine.FinishTuning();
     return laneshift::Ok();
   });
@@ -216,7 +245,7 @@ laneshift_status laneshift_engine_take_report(laneshift_engine* engine, size_t* 
     if (count != nullptr) *count = 0;
   }
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     const auto taken = engine->engine.TakeReport();
     if (!taken) return laneshift::MakeError(ErrorCode::kUnsupported, "a GPU reports no hazards; use the emulator");
     std::string text;
@@ -231,17 +260,20 @@ laneshift_status laneshift_engine_take_report(laneshift_engine* engine, size_t* 
   });
 }
 
-void laneshift_engine_close(laneshift_engine* engine) { delete engine; }
+void laneshift_engine_close(laneshift_engine* engine) { GiveBack(engine); }
 
 laneshift_status laneshift_step_make(laneshift_engine* engine, const char* source, const char* file,
                                      const char* function, const double* numbers, size_t count, char* step,
                                      size_t step_bytes, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     if (source == nullptr) return Missing("source");
     if (function == nullptr) return Missing("function");
     if (step == nullptr) return Missing("step");
     if (count > 0 && numbers == nullptr) return Missing("numbers");
+    if (count > laneshift::kMaxFunctionParameters) {
+      return Invalid(Cat(count, " numbers; a function has at most ", laneshift::kMaxFunctionParameters, " parameters"));
+    }
     laneshift::FunctionSource given{.text = source, .file = TextOf(file), .function = function};
     given.numbers.assign(numbers, numbers + count);
     LS_ASSIGN(const laneshift::EpilogueStep made, engine->engine.MakeStep(given));
@@ -257,7 +289,7 @@ laneshift_status laneshift_step_make(laneshift_engine* engine, const char* sourc
 laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* problem, const char* schedule,
                                      laneshift_plan** plan, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     if (problem == nullptr) return Missing("problem");
     if (plan == nullptr) return Missing("plan");
     *plan = nullptr;
@@ -269,20 +301,20 @@ laneshift_status laneshift_plan_make(laneshift_engine* engine, const char* probl
     LS_ASSIGN(laneshift::Plan made, engine->engine.MakePlan(parsed, constraint));
     std::string cache(laneshift::CacheStateName(made.report().cache));
     std::string choice(laneshift::ChoiceOriginName(made.report().choice));
-    *plan = new laneshift_plan{std::move(made), parsed, std::move(cache), std::move(choice)};
+    *plan = Opened(laneshift_plan{std::move(made), parsed, std::move(cache), std::move(choice)});
     return laneshift::Ok();
   });
 }
 
 const char* laneshift_plan_schedule(const laneshift_plan* plan) {
-  return plan == nullptr ? "" : plan->plan.report().schedule.c_str();
+  return IsOpen(plan) ? plan->plan.report().schedule.c_str() : "";
 }
-const char* laneshift_plan_cache(const laneshift_plan* plan) { return plan == nullptr ? "" : plan->cache.c_str(); }
-const char* laneshift_plan_choice(const laneshift_plan* plan) { return plan == nullptr ? "" : plan->choice.c_str(); }
+const char* laneshift_plan_cache(const laneshift_plan* plan) { return IsOpen(plan) ? plan->cache.c_str() : ""; }
+const char* laneshift_plan_choice(const laneshift_plan* plan) { return IsOpen(plan) ? plan->choice.c_str() : ""; }
 size_t laneshift_plan_workspace_bytes(const laneshift_plan* plan) {
-  return plan == nullptr ? 0 : plan->plan.workspace_bytes();
+  return IsOpen(plan) ? plan->plan.workspace_bytes() : 0;
 }
-void laneshift_plan_free(laneshift_plan* plan) { delete plan; }
+void laneshift_plan_free(laneshift_plan* plan) { GiveBack(plan); }
 
 laneshift_status laneshift_plan_execute(const laneshift_plan* plan, CUstream_st* stream, const void* a, const void* b,
                                         const void* c, void* d, const void* bias, void* workspace, char* error,
@@ -329,7 +361,7 @@ laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CU
                                                   const laneshift_arguments* arguments, char* error,
                                                   size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (plan == nullptr) return Missing("plan");
+    LS_TRY(CheckHandle(plan, "plan"));
     if (arguments == nullptr) return Missing("arguments");
     LS_ASSIGN(const laneshift_arguments known,
               KnownVersion(*arguments, offsetof(laneshift_arguments, block_scale_d), "arguments"));
@@ -409,21 +441,21 @@ laneshift_status laneshift_memory_allocate(laneshift_engine* engine, size_t byte
   return Guarded(error, error_bytes, [&]() -> Status {
     if (memory == nullptr) return Missing("memory");
     *memory = nullptr;
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     LS_ASSIGN(laneshift::DeviceMemory allocated, laneshift::DeviceMemory::Allocate(engine->engine, bytes));
-    *memory = new laneshift_memory{std::move(allocated)};
+    *memory = Opened(laneshift_memory{std::move(allocated)});
     return laneshift::Ok();
   });
 }
 
 void* laneshift_memory_address(const laneshift_memory* memory) {
-  return memory == nullptr ? nullptr : memory->memory.data();
+  return IsOpen(memory) ? memory->memory.data() : nullptr;
 }
 
 laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t offset, const void* from, size_t bytes,
                                         char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (memory == nullptr) return Missing("memory");
+    LS_TRY(CheckHandle(memory, "memory"));
     return memory->memory.CopyFromHost(from, bytes, offset);
   });
 }
@@ -431,12 +463,12 @@ laneshift_status laneshift_memory_write(const laneshift_memory* memory, size_t o
 laneshift_status laneshift_memory_read(const laneshift_memory* memory, size_t offset, void* to, size_t bytes,
                                        char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (memory == nullptr) return Missing("memory");
+    LS_TRY(CheckHandle(memory, "memory"));
     return memory->memory.CopyToHost(to, bytes, offset);
   });
 }
 
-void laneshift_memory_free(laneshift_memory* memory) { delete memory; }
+void laneshift_memory_free(laneshift_memory* memory) { GiveBack(memory); }
 
 laneshift_status laneshift_quantized_bytes(const laneshift_quantized* tensor, size_t* elements, size_t* factors,
                                            char* error, size_t error_bytes) {
@@ -473,7 +505,7 @@ laneshift_status laneshift_enqueue_quantize(laneshift_engine* engine, struct CUs
                                             const float* scale, void* elements, void* factors, char* error,
                                             size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     LS_ASSIGN(const Described described, DescribedBy(tensor));
     LS_ASSIGN(const laneshift::DataType type, laneshift::ir::ParseTypeValue("from_type", TextOf(from_type)));
     return engine->engine.Quantize(stream, described.tensor, type, from, scale, elements, factors);
@@ -485,7 +517,7 @@ laneshift_status laneshift_enqueue_dequantize(laneshift_engine* engine, struct C
                                               const void* factors, const float* scale, const char* to_type, void* to,
                                               char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Status {
-    if (engine == nullptr) return Missing("engine");
+    LS_TRY(CheckHandle(engine, "engine"));
     LS_ASSIGN(const Described described, DescribedBy(tensor));
     LS_ASSIGN(const laneshift::DataType type, laneshift::ir::ParseTypeValue("to_type", TextOf(to_type)));
     return engine->engine.Dequantize(stream, described.tensor, elements, factors, scale, type, to);

@@ -309,6 +309,12 @@ TEST(Engine, RefusesBadOptionsByName) {
        ErrorCode::kInvalidArgument,
        "sm_100a"},
       {{.device = "cuda:99"}, ErrorCode::kNotFound, "emulator"},
+      {{.device = "emulator", .store_directory = ":memory:", .emulator_threads = 1025},
+       ErrorCode::kInvalidArgument,
+       "emulator_threads=1025 is out of range; use 0 to 1024"},
+      {{.device = "emulator", .store_directory = ":memory:", .emulator_multiprocessors = -1},
+       ErrorCode::kInvalidArgument,
+       "emulator_multiprocessors=-1 is out of range; use 0 to 1024"},
   };
   for (const BadOptions& bad : cases) {
     const auto engine = Engine::Open(bad.options);

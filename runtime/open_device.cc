@@ -68,6 +68,11 @@ emulator::Completion CompletionOf(AsyncOrder::Kind kind) {
   LS_CHECK(false, "unknown completion order ", static_cast<int>(kind));
 }
 
+Status CheckCount(const char* name, int count, int most) {
+  if (count >= 0 && count <= most) return Ok();
+  return MakeError(ErrorCode::kInvalidArgument, Cat(name, "=", count, " is out of range; use 0 to ", most));
+}
+
 Result<emulator::Options> EmulatorOptions(const target::Target& target, const EngineOptions& options) {
   emulator::Options chosen;
   LS_ASSIGN(chosen.profile, emulator::ProfileOfTarget(target.name));
@@ -91,11 +96,9 @@ Result<emulator::Options> EmulatorOptions(const target::Target& target, const En
       chosen.cancellation = emulator::Cancellation::kRefuse;
       break;
   }
+  LS_TRY(CheckCount("emulator_threads", options.emulator_threads, emulator::kMostHostThreads));
+  LS_TRY(CheckCount("emulator_multiprocessors", options.emulator_multiprocessors, emulator::kMostMultiprocessors));
   chosen.host_threads = options.emulator_threads;
-  if (options.emulator_multiprocessors < 0) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat("emulator_multiprocessors=", options.emulator_multiprocessors,
-                                                      " is below zero; use 0 for as many as the chip has"));
-  }
   chosen.multiprocessors = options.emulator_multiprocessors;
   for (const std::string& policy : options.policies) LS_TRY(emulator::SetPolicy(chosen.policies, policy));
   return chosen;

@@ -16,7 +16,7 @@ namespace {
 struct Size {
   int m, n, k;
 };
-constexpr int kOddRows = 33, kOddColumns = 35, kOddDepth = 37;
+constexpr int kPackedM = 33, kPackedN = 35, kPackedK = 37;
 constexpr const char* kOdd = "gemm m=33 n=35 k=37 a=bf16 d=f32";
 constexpr const char* kBothPacked = "tile=64x64x64 a_load=pack b_load=pack";
 
@@ -33,7 +33,7 @@ Engine OpenWith(EngineOptions options) {
 class Lane {
  public:
   // `value`: bf16.
-  Lane(const Engine& engine, uint16_t value, size_t workspace_bytes, Size size = {kOddRows, kOddColumns, kOddDepth})
+  Lane(const Engine& engine, uint16_t value, size_t workspace_bytes, Size size = {kPackedM, kPackedN, kPackedK})
       : size_(size),
         stream_(*device::Stream::Create(engine.parts().device.context())),
         a_(Allocate(engine, size.m * size.k * 2)),
@@ -79,7 +79,7 @@ TEST(PackedPlan, NeedsItsWorkspace) {
   ASSERT_TRUE(plan) << plan.error().message;
   // Counters, then rows of 128 bytes.
   EXPECT_EQ(plan->workspace_bytes(),
-            static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes) + (kOddRows + kOddColumns) * 128u);
+            static_cast<size_t>(ir::WorkspaceLayout::kCounterBytes) + (kPackedM + kPackedN) * 128u);
   const Lane lane(engine, 0x3f80, plan->workspace_bytes());
   const auto refused = [&](void* workspace) {
     const Status status = plan->Execute(lane.stream(), lane.arguments(), workspace);
@@ -91,7 +91,7 @@ TEST(PackedPlan, NeedsItsWorkspace) {
   refused(nullptr);
   refused(static_cast<char*>(lane.workspace()) + 8);
   ASSERT_TRUE(plan->Execute(lane.stream(), lane.arguments(), lane.workspace()));
-  EXPECT_EQ(lane.Count(kOddDepth), kOddRows * kOddColumns);
+  EXPECT_EQ(lane.Count(kPackedK), kPackedM * kPackedN);
 }
 
 TEST(PackedPlan, RunsConcurrentlyInOtherWorkspaces) {
@@ -104,8 +104,8 @@ TEST(PackedPlan, RunsConcurrentlyInOtherWorkspaces) {
       for (const Lane* lane : {&ones, &twos})
         ASSERT_TRUE(plan->Execute(lane->stream(), lane->arguments(), lane->workspace()));
     }
-    EXPECT_EQ(ones.Count(kOddDepth), kOddRows * kOddColumns);
-    EXPECT_EQ(twos.Count(2 * kOddDepth), kOddRows * kOddColumns);
+    EXPECT_EQ(ones.Count(kPackedK), kPackedM * kPackedN);
+    EXPECT_EQ(twos.Count(2 * kPackedK), kPackedM * kPackedN);
   }
 }
 
@@ -121,13 +121,13 @@ TEST(PackedPlan, LeavesTheWorkspaceToOthers) {
   Lane lane(engine, 0x3f80, std::max({packed->workspace_bytes(), shared->workspace_bytes(), both->workspace_bytes()}));
   for (int time = 0; time < 2; ++time) {
     ASSERT_TRUE(packed->Execute(lane.stream(), lane.arguments(), lane.workspace()));
-    EXPECT_EQ(lane.Count(kOddDepth), kOddRows * kOddColumns);
+    EXPECT_EQ(lane.Count(kPackedK), kPackedM * kPackedN);
     lane.Clear();
     ASSERT_TRUE(shared->Execute(lane.stream(), lane.arguments(), lane.workspace()));
     EXPECT_EQ(lane.Count(256), 4);
     lane.Clear();
     ASSERT_TRUE(both->Execute(lane.stream(), lane.arguments(), lane.workspace()));
-    EXPECT_EQ(lane.Count(kOddDepth), kOddRows * kOddColumns);
+    EXPECT_EQ(lane.Count(kPackedK), kPackedM * kPackedN);
   }
 }
 
@@ -142,13 +142,13 @@ TEST(PackedPlan, IsCapturedIntoAGraph) {
   EXPECT_TRUE(plan->Execute(lane.stream(), lane.arguments(), lane.workspace()));
   device::CuGraph graph = nullptr;
   ASSERT_EQ(api.StreamEndCapture(lane.stream(), &graph), device::kCuSuccess);
-  EXPECT_EQ(lane.Count(kOddDepth), 0) << "nothing ran yet";
+  EXPECT_EQ(lane.Count(kPackedK), 0) << "nothing ran yet";
   device::CuGraphExec exec = nullptr;
   ASSERT_EQ(api.GraphInstantiate(&exec, graph, 0), device::kCuSuccess);
   for (int replay = 0; replay < 2; ++replay) {
     lane.Clear();
     ASSERT_EQ(api.GraphLaunch(exec, lane.stream()), device::kCuSuccess);
-    EXPECT_EQ(lane.Count(kOddDepth), kOddRows * kOddColumns);
+    EXPECT_EQ(lane.Count(kPackedK), kPackedM * kPackedN);
   }
   api.GraphExecDestroy(exec);
   api.GraphDestroy(graph);

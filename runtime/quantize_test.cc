@@ -117,14 +117,14 @@ TEST(Quantize, NansAndInfinities) {
 
 // What elements and factors hold exactly comes back, from each type and to each.
 TEST(Quantize, RoundTrips) {
-  struct RoundTrip {
+  struct Exact {
     DataType type;
     OutputScaling scaling;
     float scale;
   };
-  for (const RoundTrip& c :
-       {RoundTrip{DataType::kE4m3, OutputScaling::kMx, 1}, RoundTrip{DataType::kE5m2, OutputScaling::kMx, 1},
-        RoundTrip{DataType::kE2m1, OutputScaling::kMx, 1}, RoundTrip{DataType::kE2m1, OutputScaling::kNv, 8}}) {
+  for (const Exact& c :
+       {Exact{DataType::kE4m3, OutputScaling::kMx, 1}, Exact{DataType::kE5m2, OutputScaling::kMx, 1},
+        Exact{DataType::kE2m1, OutputScaling::kMx, 1}, Exact{DataType::kE2m1, OutputScaling::kNv, 8}}) {
     const QuantizedTensor tensor{.rows = 5, .columns = 72, .type = c.type, .scaling = c.scaling};
     std::vector<float> numbers;
     const float values[] = {0, 0.5f, -1, 1.5f, 2, -3, 4, 6};

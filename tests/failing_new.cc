@@ -5,35 +5,24 @@
 #include <atomic>
 #include <new>
 
+#include "tests/failing_countdown.h"
+
 namespace laneshift::tests {
 namespace {
 
 std::atomic<int64_t> count{0};
-std::atomic<int64_t> countdown{0};  // the allocation that fails; 0: none
-std::atomic<bool> every_one_after{false};
-std::atomic<bool> has_failed{false};
+constinit FailingCountdown countdown;
 
 void CountOrThrow() {
   ++count;
-  if (has_failed && every_one_after) throw std::bad_alloc();
-  if (countdown == 0 || --countdown != 0) return;
-  has_failed = true;
-  throw std::bad_alloc();
+  if (countdown.FailsNow()) throw std::bad_alloc();
 }
 
 }  // namespace
 
-void FailAllocation(int64_t n, bool for_good) {
-  has_failed = false;
-  every_one_after = for_good;
-  countdown = n;
-}
+void FailAllocation(int64_t n, bool for_good) { countdown.Start(n, for_good); }
 
-bool StopFailingAllocations() {
-  countdown = 0;
-  every_one_after = false;
-  return has_failed.exchange(false);
-}
+bool StopFailingAllocations() { return countdown.Stop(); }
 
 int64_t AllocationCount() { return count; }
 

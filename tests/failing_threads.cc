@@ -5,24 +5,16 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
 
+#include "tests/failing_countdown.h"
+
 namespace laneshift::tests {
 namespace {
 
-std::atomic<int> countdown{0};  // the thread that does not start; 0: none
-std::atomic<bool> none_after{false};
-std::atomic<bool> has_failed{false};
-
-bool FailsNow() {
-  if (has_failed && none_after) return true;
-  if (countdown == 0 || --countdown != 0) return false;
-  has_failed = true;
-  return true;
-}
+constinit FailingCountdown countdown;
 
 void Note() {
   const char* file = getenv("LANESHIFT_FAILED_THREADS");
@@ -39,17 +31,9 @@ __attribute__((constructor)) void ReadEnvironment() {
 
 }  // namespace
 
-void FailThread(int n, bool for_good) {
-  has_failed = false;
-  none_after = for_good;
-  countdown = n;
-}
+void FailThread(int n, bool for_good) { countdown.Start(n, for_good); }
 
-bool StopFailingThreads() {
-  countdown = 0;
-  none_after = false;
-  return has_failed.exchange(false);
-}
+bool StopFailingThreads() { return countdown.Stop(); }
 
 }  // namespace laneshift::tests
 
@@ -57,7 +41,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* argument) {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static auto* const create = reinterpret_cast<Create*>(dlsym(RTLD_NEXT, "pthread_create"));
-  if (!laneshift::tests::FailsNow()) return create(thread, attributes, body, argument);
+  if (!laneshift::tests::countdown.FailsNow()) return create(thread, attributes, body, argument);
   laneshift::tests::Note();
   return EAGAIN;
 }

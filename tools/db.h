@@ -18,7 +18,7 @@ struct DbOptions {
   ScheduleView view = ScheduleView::kShort;
   std::vector<std::string> files, words, only;
   std::optional<double> older_than_days;
-  std::string max_code;
+  std::optional<int64_t> max_code;  // in bytes
   bool other_generators = false, damaged = false, with_kernels = false, dry_run = false;
 };
 

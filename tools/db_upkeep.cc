@@ -1,5 +1,4 @@
 // The verbs of `db` that change a store or check it: merge and import, verify, prune, seal.
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -35,36 +34,12 @@ Result<Archive> OpenOwn(const DbOptions& options, const Settings& settings, Arch
   return Archive::Open(path, mode);
 }
 
-// "1500", "512M".
-Result<int64_t> ParseBytes(const std::string& text) {
-  constexpr std::string_view kUnits = "KMG";
-  int shift = 0;
-  std::string_view digits = text;
-  if (!digits.empty()) {
-    if (const size_t unit = kUnits.find(digits.back()); unit != std::string_view::npos) {
-      shift = 10 * (static_cast<int>(unit) + 1);
-      digits.remove_suffix(1);
-    }
-  }
-  const auto count = base::ParseInt(digits);
-  if (!count || *count < 0 || *count > (int64_t{1} << 60 >> shift)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("--max-code ", text, " is not a number of bytes; use for example 512M"));
-  }
-  return *count << shift;
-}
-
 Result<store::PruneRule> RuleOf(const DbOptions& options) {
   store::PruneRule rule;
   if (options.older_than_days) {
-    if (!std::isfinite(*options.older_than_days) || *options.older_than_days < 0) {
-      return MakeError(ErrorCode::kInvalidArgument, "--older-than is below zero; use a number of days, such as 90");
-    }
     rule.unused_since = std::time(nullptr) - static_cast<int64_t>(*options.older_than_days * kSecondsPerDay);
   }
-  if (!options.max_code.empty()) {
-    LS_ASSIGN(rule.max_code_bytes, ParseBytes(options.max_code));
-  }
+  rule.max_code_bytes = options.max_code;
   if (options.other_generators) rule.only_generator = compiler::Generator();
   rule.damaged = options.damaged;
   rule.dry_run = options.dry_run;

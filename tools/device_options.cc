@@ -7,8 +7,10 @@
 
 #include "base/read_file.h"
 #include "base/text.h"
+#include "emulator/driver/driver.h"
 #include "ir/grammar.h"
 #include "target/target.h"
+#include "tools/number_option.h"
 
 namespace laneshift::tools {
 namespace {
@@ -119,10 +121,12 @@ void DeviceOptions::AddEmulator(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--emulator-threads", emulator_threads, "host threads of the emulator; 0: all cores")
       ->type_name("N")
+      ->check(WholeNumber(0, emulator::kMostHostThreads))
       ->capture_default_str();
   app.add_option("--emulator-multiprocessors", emulator_multiprocessors,
                  "multiprocessors of the emulated device; 0: as many as the chip has")
       ->type_name("N")
+      ->check(WholeNumber(0, emulator::kMostMultiprocessors))
       ->capture_default_str();
   AddPolicies(app, policies);
 }
@@ -148,12 +152,12 @@ void DeviceOptions::AddFunctions(CLI::App& app) {
   AddInclude(app, include);
   app.add_option("--function-memory", function_limits.memory_bytes,
                  "bytes of memory that NVRTC may use for users' functions")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->transform(ByteCount(1))
       ->type_name("BYTES")
       ->capture_default_str();
   app.add_option("--function-seconds", function_limits.cpu_seconds,
                  "processor time that NVRTC may take for users' functions; twice as long in all")
-      ->check(CLI::Range(1, 86400))
+      ->check(WholeNumber(1, 86400))
       ->type_name("SECONDS")
       ->capture_default_str();
 }
@@ -199,10 +203,6 @@ Result<EngineOptions> DeviceOptions::ToEngineOptions(const Settings& settings) c
   options.emulator_threads = emulator_threads;
   options.emulator_multiprocessors = emulator_multiprocessors;
   options.policies = policies;
-  if (emulator_threads < 0) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("--emulator-threads ", emulator_threads, " is below zero; use 0 for all cores"));
-  }
   LS_ASSIGN(options.async_order, ParseAsyncOrder(async));
   LS_ASSIGN(options.arithmetic, ParseArithmetic(arithmetic));
   LS_ASSIGN(options.assembler, ParseAssembler(assembler));

@@ -76,7 +76,7 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
   const auto on_device = compare();
   ASSERT_TRUE(on_device.has_value()) << on_device.error().message;
   ExpectAlike(*on_device, on_host);
-  EXPECT_TRUE(on_device->Accepted(ErrorBound(c.problem, engine->parts().target)));
+  EXPECT_TRUE(on_device->Accepted(ValueErrorsOf(c.problem, engine->parts().target)));
 }
 
 TEST(DeviceReferenceOfJumps, IsTheHosts) {

@@ -180,6 +180,12 @@ Error UsageError(CLI::App& app, const CLI::ParseError& wrong) {
       if (const size_t equals = told.find(" = "); equals != std::string::npos) told.replace(equals, 3, " ");
       return Usage(Cat(told, " is not a number; ", HelpOf(verb)));
     }
+    case CLI::ExitCodes::ValidationError: {
+      // "--repeat: 0 is not a whole number from 1 to 1000000"
+      std::string told = what;
+      if (const size_t colon = told.find(": "); told.starts_with("--") && colon < told.find(' ')) told.erase(colon, 1);
+      return Usage(Cat(told, "; ", HelpOf(verb)));
+    }
     case CLI::ExitCodes::ArgumentMismatch:
       // "--seed: 1 required N missing"
       return Usage(Cat(what.substr(0, what.find(':')), " needs a value; ", HelpOf(verb)));

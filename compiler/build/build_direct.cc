@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/build/cta_plan.h"
+#include "compiler/build/kernel_frame.h"
 #include "compiler/build/operand_parts.h"
 #include "compiler/build/pixel_output.h"
 #include "compiler/build/subtile_steps.h"
@@ -78,23 +79,11 @@ class DirectKernel {
     params.insert(params.end(), {{Binding::kBaseB, {}}, {Binding::kPitchB, {}}, {Binding::kStrideB, {}}});
     params.push_back({Binding::kBaseD, {}});
     output_.AddPitches(Operand::kD, params);
-    if (terms_.adds_c) {
-      params.push_back({Binding::kBaseC, {}});
-      output_.AddPitches(Operand::kC, params);
-    }
-    if (terms_.bias != BiasAxis::kNone) params.push_back({Binding::kBaseBias, {}});
-    DeclareSteps(terms_, program_);
-    output_.AddSizes(params);
-    params.push_back({Binding::kAlpha, {}});
-    if (terms_.adds_c) params.push_back({Binding::kBeta, {}});
+    DeclareEpilogue(terms_, output_, program_);
   }
 
-  void AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
-    std::vector<ir::Op> body;
-    Builder b(program_, body);
-    write(b);
-    role.body = std::move(body);
-    program_.roles.push_back(std::move(role));
+  void AddRole(const ir::Role& role, const std::function<void(Builder&)>& write) {
+    compiler::AddRole(program_, role, write);
   }
 
   // Adjacent threads load adjacent taps.

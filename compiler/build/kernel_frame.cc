@@ -106,16 +106,7 @@ void DeclareParams(const KernelParts& parts, const Schedule& schedule, const Cta
     params.push_back({Binding::kBaseD, {}});
   }
   if (!plan.bulk_stores || terms.HasMatrices()) parts.output->AddPitches(Operand::kD, params);
-  if (terms.adds_c) {
-    params.push_back({Binding::kBaseC, {}});
-    parts.output->AddPitches(Operand::kC, params);
-  }
-  if (terms.bias != BiasAxis::kNone) params.push_back({Binding::kBaseBias, {}});
-  AddScaleParams(terms, params);
-  DeclareSteps(terms, program);
-  parts.output->AddSizes(params);
-  params.push_back({Binding::kAlpha, {}});
-  if (terms.adds_c) params.push_back({Binding::kBeta, {}});
+  DeclareEpilogue(terms, *parts.output, program);
   if (schedule.split_k > 1) params.push_back({Binding::kWorkspace, {}});
 }
 
@@ -145,7 +136,9 @@ class Roles {
  private:
   // Whether what is resident has a separate load role.
   bool LoadsResidentApart() const { return IsResidentBy(parts_, LoadPath::kTma) && StreamsBy(parts_, LoadPath::kTma); }
-  void AddRole(ir::Role role, const std::function<void(Builder&)>& write);
+  void AddRole(const ir::Role& role, const std::function<void(Builder&)>& write) {
+    compiler::AddRole(program_, role, write);
+  }
   void AddLoads(LoadPath path);
   void AddResidentLoads();
   void AddEarlyLoads();
@@ -216,14 +209,6 @@ void Roles::Write() {
   if (channels_.clc >= 0) AddRequests();
   AddLoads(LoadPath::kCopy);
   for (int consumer = 0; consumer < plan_.consumers; ++consumer) AddConsumer(consumer);
-}
-
-void Roles::AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
-  std::vector<ir::Op> body;
-  Builder b(program_, body);
-  write(b);
-  role.body = std::move(body);
-  program_.roles.push_back(std::move(role));
 }
 
 void Roles::AddLoads(LoadPath path) {
@@ -390,6 +375,14 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
 }
 
 }  // namespace
+
+void AddRole(ir::Program& program, ir::Role role, const std::function<void(Builder&)>& write) {
+  std::vector<ir::Op> body;
+  Builder b(program, body);
+  write(b);
+  role.body = std::move(body);
+  program.roles.push_back(std::move(role));
+}
 
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target) {
   const bool copies = LoadsBy(parts, LoadPath::kCopy);

@@ -4,6 +4,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct KernelParts {
   std::unique_ptr<Mainloop> mainloop{};
   std::unique_ptr<OutputTensor> output{};
 };
+
+// Adds the role with the body that `write` writes.
+void AddRole(ir::Program& program, ir::Role role, const std::function<void(ir::Builder&)>& write);
 
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target);
 

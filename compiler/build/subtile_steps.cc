@@ -79,8 +79,6 @@ void DeclareFunction(const FunctionCall& call, DataType d, std::vector<ir::Progr
   functions.push_back(std::move(function));
 }
 
-}  // namespace
-
 void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params) {
   if (terms.scale == Scaling::kNv)
     params.insert(params.end(), {{Binding::kBaseTensorScaleA, {}}, {Binding::kBaseTensorScaleB, {}}});
@@ -102,6 +100,22 @@ void DeclareSteps(const EpilogueTerms& terms, ir::Program& program) {
     if (step.function) DeclareFunction(*step.function, terms.type, program.functions);
   }
   if (ir::IsGated(terms.steps)) program.params.push_back({Binding::kColumns, {}});
+}
+
+}  // namespace
+
+void DeclareEpilogue(const EpilogueTerms& terms, const OutputTensor& output, ir::Program& program) {
+  std::vector<ir::Param>& params = program.params;
+  if (terms.adds_c) {
+    params.push_back({Binding::kBaseC, {}});
+    output.AddPitches(ir::Operand::kC, params);
+  }
+  if (terms.bias != BiasAxis::kNone) params.push_back({Binding::kBaseBias, {}});
+  AddScaleParams(terms, params);
+  DeclareSteps(terms, program);
+  output.AddSizes(params);
+  params.push_back({Binding::kAlpha, {}});
+  if (terms.adds_c) params.push_back({Binding::kBeta, {}});
 }
 
 TensorScales SubtileSteps::LoadTensorScales(Builder& b) const {

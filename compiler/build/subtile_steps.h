@@ -30,10 +30,9 @@ struct TensorScales {
   ir::ValueId a = ir::kNoValue, b = ir::kNoValue, d = ir::kNoValue;
 };
 
-// Parameters of the scale factors that the problem has, of whole tensors and of blocks.
-void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params);
-// The operands, numbers and functions of the steps.
-void DeclareSteps(const EpilogueTerms& terms, ir::Program& program);
+// The parameters of an epilogue, after those of the operands and of D: C, the bias, scale factors, what the steps read
+// and write, with their functions, then sizes and scalars.
+void DeclareEpilogue(const EpilogueTerms& terms, const OutputTensor& output, ir::Program& program);
 
 class SubtileSteps {
  public:

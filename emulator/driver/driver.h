@@ -30,6 +30,10 @@ enum class FaultReturn : uint8_t {
   kAtOnce,  // the launch returns it, with GetErrorString() to say more, and nothing is the worse for it
 };
 
+// Beyond what any host or chip has, and little enough that a mistyped number takes no memory.
+inline constexpr int kMostHostThreads = 1024;
+inline constexpr int kMostMultiprocessors = 1024;
+
 struct Options {
   Profile profile = Profile::kB200;
   int multiprocessors = 0;  // 0: as many as the profile's chip has

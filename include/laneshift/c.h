@@ -1,10 +1,12 @@
 // laneshift for C and for other languages' foreign-function interfaces: open, plan, execute.
 //
 // Every call that can fail returns LANESHIFT_OK or the kind of failure, and writes one line of text into `error`
-// (cut to `error_bytes`, always terminated; null is allowed). A null engine, plan or other pointer where one is needed
-// is LANESHIFT_INVALID_ARGUMENT; functions without a status ignore it, or return "" or 0. No call throws; if the host
-// is out of memory it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety as laneshift/engine.h: engines
-// and plans may be shared; a plan keeps its engine's device alive.
+// (cut to `error_bytes`, always terminated, with '?' for control characters and bytes that are no UTF-8; null is
+// allowed). A null engine, plan or other pointer where one is needed is LANESHIFT_INVALID_ARGUMENT, and so is an
+// engine, a plan or memory that was given back, unless a later one has its address; functions without a status ignore
+// it, or return "" or 0. No call throws; if the host is out of memory it is LANESHIFT_RESOURCE_EXHAUSTED. Thread-safety
+// as laneshift/engine.h: engines and plans may be shared; a plan keeps its engine's device alive. Nothing may be given
+// back while another thread is in a call with it.
 #pragma once
 
 #include <stddef.h>

@@ -118,8 +118,8 @@ struct EngineOptions {
   AsyncOrder async_order{};
   Arithmetic arithmetic = Arithmetic::kHardware;
   ClusterCancel cluster_cancel = ClusterCancel::kAccept;
-  int emulator_threads = 0;          // 0: all cores
-  int emulator_multiprocessors = 0;  // of the emulated device; 0: as many as the chip has
+  int emulator_threads = 0;          // 0: all cores; at most 1024
+  int emulator_multiprocessors = 0;  // of the emulated device; 0: as many as the chip has; at most 1024
   // "NAME=ANSWER": the emulator's behaviour where the manual is silent (docs/emulator.md has the names and answers).
   std::vector<std::string> policies{};
 };

@@ -13,6 +13,7 @@
 #include "ir/epilogue_steps.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
+#include "measure/reference/arithmetic_errors.h"
 #include "target/target.h"
 
 namespace laneshift::measure {
@@ -30,8 +31,9 @@ struct Comparison {
   int64_t first_factor = -1;      // the byte of the first of these, in their layout
   int64_t overwritten = 0;        // rows of outputs that belong to no group, and are not as they were
   int64_t first_overwritten = -1;
-  double reductions_error = 0;  // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error
-  std::string reference;        // its origin: "cpu", "cpu, 4096 elements", "nvrtc"
+  // ||out - ref|| / ||ref|| of the reduction of the epilogue with the largest error beyond what its additions allow.
+  double reductions_error = 0;
+  std::string reference;  // its origin: "cpu", "cpu, 4096 elements", "nvrtc"
 
   // ||out - ref|| / ||ref||
   double RelativeError() const {
@@ -39,10 +41,15 @@ struct Comparison {
     if (reference_squares == 0) return error_squares == 0 ? 0 : std::numeric_limits<double>::infinity();
     return std::sqrt(error_squares / reference_squares);
   }
-  // Below the bound; or, for outputs too few to average their rounding, as good as the reference rounded to the type.
-  bool Accepted(double bound) const {
-    constexpr double kSlack = 1.05 * 1.05;  // a sum in f32 may fall to the other side of a tie
-    return RelativeError() < bound || (not_finite == 0 && error_squares <= kSlack * rounding_squares);
+  // ||out - ref|| of a correct kernel at most, whose values are off by `errors` before they are rounded. Where such a
+  // value is rounded otherwise than the reference, the two lie on either side of a tie: the element is off by no more
+  // than the rounded reference is, and twice the distance of the values.
+  double Allowed(const ValueErrors& errors) const {
+    return std::sqrt(rounding_squares) + 2 * (errors.relative * std::sqrt(reference_squares) +
+                                              errors.absolute * std::sqrt(static_cast<double>(compared)));
+  }
+  bool Accepted(const ValueErrors& errors) const {
+    return not_finite == 0 && std::sqrt(error_squares) <= Allowed(errors);
   }
   void Add(const Comparison& part) {
     error_squares += part.error_squares;
@@ -67,13 +74,6 @@ struct Comparison {
   }
 };
 
-// The bound on reductions_error, as a multiple of that on the elements: their errors may have one sign, and add up.
-inline constexpr double kReductionsSlack = 4;
-
-// The bound on RelativeError(): the rounding to the output's type, and the bits that the target's tensor core truncates
-// from sums of 8-bit products on their way to f32.
-double ErrorBound(const Problem& problem, const target::Target& target);
-
 // Whether elements are compared with the range in which a correct kernel may have them, not with a value: if a step
 // jumps (rint, users' functions), or if D has too few elements for the errors of approximated functions to average
 // out. Only the host's reference has ranges.
@@ -81,14 +81,6 @@ bool NeedsRanges(const Problem& problem);
 // Whether only the host's reference knows such a problem: ranges, groups of rows, and D in blocks with scale factors. A
 // GPU computes its sums (measure/reference/device_sums.h).
 bool NeedsHost(const Problem& problem);
-
-// How far a sum in f32 may be from the exact one, as a multiple of the sum of its products' magnitudes, on any target.
-double SumErrorFactor(const Problem& problem);
-// The largest error of a step's function at x; nothing if it is exact.
-double FunctionError(ir::Function function, const Problem& problem, double x);
-// How far a sum of `terms` values in f32, in any order that kernels use, may be off, as a multiple of the sum of their
-// magnitudes.
-double ReductionErrorFactor(double terms);
 
 // Why an output of the problem is wrong, in words; nothing if it is right. REQUIRES: `problem` is complete.
 std::optional<std::string> FailureOf(const Comparison& comparison, const Problem& problem,

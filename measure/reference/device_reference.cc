@@ -46,9 +46,10 @@ std::string PlaceSource(ir::StepOperand operand, bool gated) {
   return "0";
 }
 
-// One step as a statement on `value`; `gated`: after the one that joins columns.
+// One step as a statement on `value`; `gated`: after the one that joins columns. `totals`: the number of all totals,
+// after which the sums of their magnitudes follow.
 std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTensor* tensor, DataType output,
-                       bool gated) {
+                       bool gated, size_t totals) {
   const ir::StepInfo& info = ir::InfoOf(step.kind);
   std::string numbers;
   for (int i = 0; i < info.numbers; ++i) numbers += Cat(", ", base::PrintDouble(step.numbers[static_cast<size_t>(i)]));
@@ -75,9 +76,13 @@ std::string StepSource(const EpilogueStep& step, size_t operand, const StoredTen
     case ir::StepAction::kGate:
       return Cat("  value = ", function, "(values[0]) * values[1];\n");
     case ir::StepAction::kSum:
-      return Cat("  atomicAdd(", total, ", value);\n");
-    case ir::StepAction::kAmax:
-      return Cat("  atomicMax((unsigned long long*)(", total, "), __double_as_longlong(fabs(value)));\n");
+      return Cat("  atomicAdd(", total, ", value);\n  atomicAdd(", total, " + ", totals, ", fabs(value));\n");
+    case ir::StepAction::kAmax: {
+      const auto raise = [](const std::string& at) {
+        return Cat("  atomicMax((unsigned long long*)(", at, "), __double_as_longlong(fabs(value)));\n");
+      };
+      return raise(total) + raise(Cat(total, " + ", totals));
+    }
     case ir::StepAction::kCall:
       break;  // DeviceReference::Compile refuses them
   }
@@ -91,11 +96,12 @@ std::string StepsSource(const Problem& problem, std::string_view name, size_t fi
   const std::vector<ir::EpilogueTensor> tensors = ir::EpilogueTensors(problem);
   const Epilogue& epilogue = ir::EpilogueOf(problem);
   const DataType output = Stored(problem, OperandRole::kD).type;
+  const size_t totals = EpilogueReductions(problem).values().size();
   size_t operand = 0;
   for (size_t i = 0; i < end; ++i) {
     const bool none = ir::InfoOf(epilogue[i].kind).operand == ir::StepOperand::kNone;
     const StoredTensor* tensor = none ? nullptr : &tensors[operand].tensor;
-    if (i >= first) source += StepSource(epilogue[i], operand, tensor, output, first > 0);
+    if (i >= first) source += StepSource(epilogue[i], operand, tensor, output, first > 0, totals);
     operand += none ? 0 : 1;
   }
   return source + "  return value;\n}\n";
@@ -107,7 +113,7 @@ std::string EpilogueSource(const Problem& problem) {
   const size_t gate = ir::GateOf(epilogue), end = epilogue.size();
   const bool gated = gate < end;
   const std::string join =
-      gated ? StepSource(epilogue[gate], 0, nullptr, DataType::kF32, false) : "  value = values[0];\n";
+      gated ? StepSource(epilogue[gate], 0, nullptr, DataType::kF32, false, 0) : "  value = values[0];\n";
   return Cat(StepsSource(problem, "BeforeGate", 0, gate), "__device__ double Join(const double* values) {\n",
              "  double value;\n", join, "  return value;\n}\n",
              StepsSource(problem, "AfterGate", gated ? gate + 1 : end, end));
@@ -143,7 +149,7 @@ Result<DeviceReference> DeviceReference::Compile(const Nvrtc& nvrtc, const devic
   return DeviceReference(device, problem, std::move(module), std::move(kernel));
 }
 
-// The reductions of the epilogue on the device, zero before the kernel.
+// The reductions of the epilogue on the device, zero before the kernel: all totals, then the sums of their magnitudes.
 struct DeviceReference::ReductionBuffers {
   EpilogueReductions host;
   device::DeviceBuffer buffer;
@@ -152,9 +158,9 @@ struct DeviceReference::ReductionBuffers {
   static Result<ReductionBuffers> Make(const device::Device& device, const device::Stream& stream,
                                        const Problem& problem) {
     EpilogueReductions host(problem);
-    LS_ASSIGN(
-        device::DeviceBuffer buffer,
-        device::DeviceBuffer::Allocate(device.context(), std::max<size_t>(1, host.values().size()) * sizeof(double)));
+    LS_ASSIGN(device::DeviceBuffer buffer,
+              device::DeviceBuffer::Allocate(device.context(),
+                                             std::max<size_t>(1, 2 * host.values().size()) * sizeof(double)));
     LS_TRY(buffer.FillBytes(stream, 0));
     ReductionBuffers totals{std::move(host), std::move(buffer)};
     for (size_t i = 0; i < ir::EpilogueTensors(problem).size(); ++i) {
@@ -170,7 +176,9 @@ struct DeviceReference::ReductionBuffers {
                  const EpilogueArguments& arguments, Comparison& into) {
     if (host.empty()) return Ok();
     LS_ASSIGN(const device::ActiveContext active, device.Activate());
-    LS_TRY(buffer.CopyToHost(stream, host.values().data(), host.values().size() * sizeof(double)));
+    const size_t bytes = host.values().size() * sizeof(double);
+    LS_TRY(buffer.CopyToHost(stream, host.values().data(), bytes));
+    LS_TRY(buffer.CopyToHost(stream, host.magnitudes().data(), bytes, bytes));
     std::vector<HostTensor> operands;
     for (const ir::EpilogueTensor& operand : ir::EpilogueTensors(problem)) {
       operands.push_back(operand.reduction ? HostTensor::Poisoned(operand.tensor) : HostTensor{});
@@ -182,7 +190,7 @@ struct DeviceReference::ReductionBuffers {
           "cuMemcpyDtoHAsync"));
     }
     LS_TRY(stream.Synchronize());
-    host.Compare(operands, into);
+    host.Compare(operands, LargestValueError(problem), into);
     return Ok();
   }
 };

@@ -30,7 +30,7 @@ EpilogueReductions::EpilogueReductions(const Problem& problem) {
   magnitudes_.resize(values_.size());
 }
 
-void EpilogueReductions::Compare(const std::vector<HostTensor>& epilogue, Comparison& into) const {
+void EpilogueReductions::Compare(const std::vector<HostTensor>& epilogue, double value_error, Comparison& into) const {
   for (size_t operand = 0; operand < epilogue.size(); ++operand) {
     if (offsets_[operand] < 0) continue;
     Comparison own;
@@ -47,7 +47,7 @@ void EpilogueReductions::Compare(const std::vector<HostTensor>& epilogue, Compar
         if (into.first_not_finite < 0) into.first_not_finite = 0;
         continue;
       }
-      const double allowed = dilations_[place] + adding * magnitudes_[place];
+      const double allowed = dilations_[place] + (value_error + adding) * magnitudes_[place];
       const double error = std::max(0.0, std::abs(out - reference) - allowed);
       own.error_squares += error * error;
       own.reference_squares += reference * reference;

@@ -9,34 +9,21 @@
 namespace laneshift::measure {
 namespace {
 
-// Half of the last place, and a margin for f32's own rounding.
-constexpr double kPlaceSlack = 1.01;
-// Of one operation in f32.
-constexpr double kStepError = 6e-8;
+// What is stored of a value in the type.
+double Stored(DataType type, double value) {
+  std::byte rounded[4];
+  StoreElement(rounded, type, 0, static_cast<float>(value));
+  return ElementAt(rounded, type, 0);
+}
 
-// Whether both are so large that the type cannot represent one of them, or nearly so: f16 stores values beyond its
-// largest number as infinity.
-bool BothOverflow(DataType type, double out, double reference) {
-  constexpr double kNearly = 0.99;
-  if (ir::InfoOf(type).Saturates()) return false;
-  const double limit = kNearly * ir::LargestOf(type);
-  return std::abs(reference) > limit && std::abs(out) > limit && std::signbit(out) == std::signbit(reference);
+// Whether an infinity is what the type stores of a value in the range: f16 has no number beyond its largest one.
+bool Overflows(DataType type, double out, const ValueRange& range) {
+  return std::isinf(out) && Stored(type, out > 0 ? range.high : range.low) == out;
 }
 
 void CountBad(int64_t index, int64_t& count, int64_t& first) {
   ++count;
   if (first < 0 || index < first) first = index;
-}
-
-// How far a number that is rounded to the type may be from `value`.
-double HalfPlace(DataType type, double value) {
-  const auto& format = ir::InfoOf(type).format;
-  const int bits = format ? base::InfoOf(*format).mantissa_bits : 23;
-  const double normal = std::ldexp(std::abs(value), -1 - bits);
-  // Below the least normal number the last place is constant.
-  std::byte rounded[4];
-  StoreElement(rounded, type, 0, static_cast<float>(value));
-  return std::max(normal, std::abs(ElementAt(rounded, type, 0) - value));
 }
 
 // The result of a conversion to the type for a value beyond its largest number.
@@ -46,12 +33,12 @@ ValueRange Saturated(DataType type, const ValueRange& value) {
 }
 
 // After one operation in f32.
-ValueRange Rounded(const ValueRange& value) { return value.Widened(kStepError * value.Magnitude()); }
+ValueRange Rounded(const ValueRange& value) { return value.Widened(kUnitRoundoff * value.Magnitude()); }
 
 }  // namespace
 
 HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output,
-                           EpilogueReductions* totals)
+                           EpilogueReductions* totals, SumsFrom from)
     : problem_(problem),
       view_(ViewOf(problem)),
       output_(output),
@@ -63,9 +50,11 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
       operands_(operands),
       totals_(totals),
       gate_(ir::GateOf(epilogue_)),
-      sum_error_(SumErrorFactor(problem_)),
+      cut_(from == SumsFrom::kProducts ? CutRuleOf(problem_) : std::nullopt),
+      sum_error_(SumErrorFactor(problem_) + (from == SumsFrom::kProducts ? 0 : AverageCutFactor(problem_))),
       by_range_(NeedsRanges(problem_)),
-      each_(!ir::CallsFunctions(problem_) && (ir::HasJumps(epilogue_) || !ir::IsFloat8(operands.a.shape.type))) {
+      each_(!ir::CallsFunctions(problem_) &&
+            (ir::HasJumps(epilogue_) || from == SumsFrom::kProducts || !CutRuleOf(problem_))) {
   if (const auto scales = TensorScaleRolesOf(problem_)) {
     alpha_ *= operands.Of(scales->a)->At(0, 0) * operands.Of(scales->b)->At(0, 0);
   }
@@ -74,12 +63,12 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
     quantizer_.emplace(scaling, output_);
 }
 
-std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const double* sums,
-                                               const double* magnitudes, const HostTensor& d, Comparison& into,
-                                               FunctionValues& functions, int64_t element) const {
+std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const ProductSums& sums,
+                                               const HostTensor& d, Comparison& into, FunctionValues& functions,
+                                               int64_t element) const {
   const int64_t row = view_.RowOfD(batch, i);
   if (ir::IsInteger(output_)) {
-    CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums[0], magnitudes[0], into);
+    CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums.exact[0], sums.magnitudes[0], into);
     return std::nullopt;
   }
   const int64_t group = view_.kind == ProductView::kGroups ? batch : 0;
@@ -88,7 +77,9 @@ std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t
   Passed passed;
   for (int64_t c = 0; c < columns_per_output(); ++c) {
     const int64_t column = view_.ColumnOfD(batch, ColumnOfB(j + c), view_.n);
-    ValueRange value = Rounded(ValueRange::Around(sums[c], sum_error_ * magnitudes[c]) * alpha_);
+    ValueRange value = ValueRange::Around(sums.exact[c], sum_error_ * sums.magnitudes[c]);
+    if (cut_) value = value.Widened(sums.below[c], sums.above[c]);
+    value = Rounded(value * alpha_);
     const Place at{i, row, column, columns_per_output() * element + c, group};
     value = Rounded(value + Bias(at));
     if (view_.beta != 0) value = Rounded(value + view_.beta * static_cast<double>(operands_.c.At(row, column)));
@@ -112,12 +103,11 @@ std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t
 // monotonic, so that their results at both ends bound those in between.
 void HostEpilogue::FinishBlock(int64_t batch, int64_t i, int64_t first, std::span<const ValueRange> values,
                                const HostTensor& d, Comparison& into) const {
-  double least = 0, most = 0, reference = 0;
+  double least = 0, most = 0;
   for (const ValueRange& value : values) {
     if (!std::isfinite(value.low) || !std::isfinite(value.high)) return;  // the inputs overflow; nothing to compare
     least = std::max(least, value.Has(0) ? 0 : std::min(std::abs(value.low), std::abs(value.high)));
     most = std::max(most, value.Magnitude());
-    reference = std::max(reference, std::abs(value.at));
   }
   const auto scale_d = static_cast<float>(last_);
   const auto factor_of = [&](double amax) { return quantizer_->FactorOf(static_cast<float>(amax), scale_d); };
@@ -131,7 +121,6 @@ void HostEpilogue::FinishBlock(int64_t batch, int64_t i, int64_t first, std::spa
     return double{base::ToFloat(format, quantizer_->ElementOf(static_cast<float>(value), multiplier))};
   };
   const float multiplier = quantizer_->MultiplierOf(factor, scale_d);
-  const float usual = quantizer_->MultiplierOf(factor_of(reference), scale_d);
   for (size_t c = 0; c < values.size(); ++c) {
     const ValueRange& value = values[c];
     const int64_t column = first + static_cast<int64_t>(c);
@@ -146,7 +135,7 @@ void HostEpilogue::FinishBlock(int64_t batch, int64_t i, int64_t first, std::spa
       CountBad(index, into.outside, into.first_outside);
     // A block whose factor is 0 is lost, whoever computes it.
     const double error = (multiplier == 0 ? 0 : out / multiplier) - value.at;
-    const double unavoidable = (usual == 0 ? 0 : stored(value.at, usual) / usual) - value.at;
+    const double unavoidable = (multiplier == 0 ? 0 : stored(value.at, multiplier) / multiplier) - value.at;
     into.error_squares += error * error;
     into.reference_squares += value.at * value.at;
     into.rounding_squares += unavoidable * unavoidable;
@@ -195,19 +184,18 @@ void HostEpilogue::Count(const HostTensor& d, int64_t row, int64_t column, const
   const double out = d.At(row, column);
   const double reference = range.at;
   ++into.compared;
-  if (BothOverflow(d.shape.type, out, reference)) return;
+  if (Overflows(d.shape.type, out, range)) return;
   const int64_t index = row * d.shape.Inner() + column;
   if (!std::isfinite(out) && std::isfinite(reference)) return CountBad(index, into.not_finite, into.first_not_finite);
   if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
   const double allowed = range.Nearest(out);
-  if (each_ && std::abs(out - allowed) > kPlaceSlack * HalfPlace(d.shape.type, allowed))
+  if (each_ && std::abs(out - allowed) > HalfPlace(d.shape.type, allowed))
     CountBad(index, into.outside, into.first_outside);
   const double nearest = by_range_ ? allowed : reference;
   into.error_squares += (out - nearest) * (out - nearest);
   into.reference_squares += reference * reference;
-  std::byte rounded[4];
-  StoreElement(rounded, d.shape.type, 0, static_cast<float>(reference));
-  const double unavoidable = ElementAt(rounded, d.shape.type, 0) - reference;
+  if (ir::IsInteger(d.shape.type)) return;  // exact, where f32 would not be
+  const double unavoidable = Stored(d.shape.type, reference) - reference;
   if (std::isfinite(unavoidable)) into.rounding_squares += unavoidable * unavoidable;
 }
 
@@ -311,7 +299,7 @@ ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const V
     case ir::StepAction::kDerivative: {
       const double other = Other(step, operand, at);
       const double factor = ir::EvaluateDerivative(info.function, step.numbers, other);
-      return Rounded(value * factor).Widened(FunctionError(info.function, problem_, other) * value.Magnitude());
+      return Rounded(value * factor).Widened(DerivativeError(info.function, other) * value.Magnitude());
     }
     case ir::StepAction::kStore: {
       const HostTensor& to = operands_.epilogue[operand];
@@ -324,8 +312,7 @@ ValueRange HostEpilogue::After(const EpilogueStep& step, size_t operand, const V
       if (totals && totals_ != nullptr) totals_->Add(operand, PlaceOfReduction(info.operand, columns, at), value);
       return value;
     case ir::StepAction::kAmax:
-      if (totals && totals_ != nullptr)
-        totals_->Raise(operand, PlaceOfReduction(info.operand, columns, at), std::abs(value.at));
+      if (totals && totals_ != nullptr) totals_->Raise(operand, PlaceOfReduction(info.operand, columns, at), value);
       return value;
     case ir::StepAction::kGate:
     case ir::StepAction::kCall:

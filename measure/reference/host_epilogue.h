@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "ir/block_quantizer.h"
 #include "ir/epilogue_steps.h"
+#include "measure/reference/arithmetic_errors.h"
 #include "measure/reference/comparison.h"
 #include "measure/reference/epilogue_reductions.h"
 #include "measure/reference/host_reference.h"
@@ -74,16 +75,33 @@ class FunctionValues {
   size_t known_ = 0;  // the number of functions that are known
 };
 
+// Whether the reference computes sums itself, or gets them from a device without their products.
+enum class SumsFrom : uint8_t { kProducts, kDevice };
+
+// Sums of products, those of an element one after the other: of the products, of their magnitudes or more, and with a
+// CutRule how far below and above the first of these a kernel's may be.
+struct ProductSums {
+  const double *exact = nullptr, *magnitudes = nullptr, *below = nullptr, *above = nullptr;
+
+  ProductSums From(int64_t index) const {
+    return {exact + index, magnitudes + index, below == nullptr ? below : below + index,
+            above == nullptr ? above : above + index};
+  }
+};
+
 // The epilogue of a sum, in double precision.
 class HostEpilogue {
  public:
   // `output`: the type of D. Without `totals` there are no reductions.
-  HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output, EpilogueReductions* totals);
+  HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output, EpilogueReductions* totals,
+               SumsFrom from);
 
   HostEpilogue(const HostEpilogue&) = delete;
   HostEpilogue& operator=(const HostEpilogue&) = delete;
 
   const ProductView& view() const { return view_; }
+  // What is lost of sums of products beyond f32's rounding.
+  const std::optional<CutRule>& cut() const { return cut_; }
   // Columns of the product per column of D.
   int64_t columns_per_output() const { return gate_ < epilogue_.size() ? 2 : 1; }
   // The `index`-th column of B to be multiplied: those of a pair one after the other.
@@ -92,12 +110,11 @@ class HostEpilogue {
   // Columns of D that are compared at once: 1, or those of a block with a scale factor. Where they are several, Finish
   // gives the range of the element's value, and FinishBlock compares.
   int64_t columns_at_once() const { return quantizer_ ? quantizer_->run() : 1; }
-  // Compares D's element, given the sums of columns_per_output() products from the `j`-th on with the sums of their
-  // magnitudes, and the epilogue's other stores. If a function of the epilogue is not known yet, only its inputs are
+  // Compares D's element, given the sums of columns_per_output() products from the `j`-th on, and the epilogue's other
+  // stores. If a function of the epilogue is not known yet, only its inputs are
   // left for `element` of D.
-  std::optional<ValueRange> Finish(int64_t batch, int64_t i, int64_t j, const double* sums, const double* magnitudes,
-                                   const HostTensor& d, Comparison& into, FunctionValues& functions,
-                                   int64_t element) const;
+  std::optional<ValueRange> Finish(int64_t batch, int64_t i, int64_t j, const ProductSums& sums, const HostTensor& d,
+                                   Comparison& into, FunctionValues& functions, int64_t element) const;
 
   // Compares the elements of a block from `first` on, and its scale factor, with the ranges of the block's values:
   // the factor is one of those that the largest magnitude may have, and each element what some value of its range
@@ -151,6 +168,7 @@ class HostEpilogue {
   EpilogueReductions* const totals_;
   const size_t gate_;
   std::optional<ir::BlockQuantizer> quantizer_;
+  const std::optional<CutRule> cut_;
   const double sum_error_;
   const bool by_range_;  // the norm counts distances from ranges, not from values
   const bool each_;      // each element has to be a number of its range, rounded

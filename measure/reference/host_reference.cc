@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ir/epilogue_steps.h"
 #include "measure/parallel_for.h"
+#include "measure/reference/cut_sums.h"
 #include "measure/reference/epilogue_reductions.h"
 #include "measure/reference/group_offsets.h"
 #include "measure/reference/host_epilogue.h"
@@ -133,16 +134,15 @@ double LengthOf(const float* values, int64_t count, int64_t step) {
 struct RowPiece {
   int64_t batch, row, first, columns;
 };
-void CompareRow(const HostEpilogue& epilogue, const RowPiece& piece, const double* sums, const double* magnitudes,
-                const HostTensor& d, FunctionValues& functions, Comparison& result) {
+void CompareRow(const HostEpilogue& epilogue, const RowPiece& piece, const ProductSums& sums, const HostTensor& d,
+                FunctionValues& functions, Comparison& result) {
   const ProductView& view = epilogue.view();
   const int64_t before = view.kind == ProductView::kGroups ? 0 : piece.batch * view.m;
   std::vector<ValueRange> block;
   for (int64_t c = 0; c < piece.columns; c += epilogue.columns_per_output()) {
     const int64_t j = piece.first + c;
     const int64_t element = ((before + piece.row) * view.n + j) / epilogue.columns_per_output();
-    const auto value =
-        epilogue.Finish(piece.batch, piece.row, j, sums + c, magnitudes + c, d, result, functions, element);
+    const auto value = epilogue.Finish(piece.batch, piece.row, j, sums.From(c), d, result, functions, element);
     if (!value) continue;
     block.push_back(*value);
     const auto held = static_cast<int64_t>(block.size());
@@ -163,7 +163,7 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
   }
   double right[kColumns];
   for (int64_t c = 0; c < columns; ++c) right[c] = LengthOf(b.data() + c, depth, kColumns);
-  double sums[kRows][kColumns], magnitudes[kColumns];
+  double sums[kRows][kColumns], magnitudes[kColumns], below[kColumns], above[kColumns];
   Comparison result;
   for (int64_t row = piece.first_row; row < piece.last_row; row += kRows) {
     const int64_t rows = std::min<int64_t>(kRows, piece.last_row - row);
@@ -172,7 +172,10 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
     for (int64_t r = 0; r < rows; ++r) {
       const double left = LengthOf(a.data() + r * depth, depth, 1);
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
-      CompareRow(epilogue, {piece.batch, row + r, piece.first, columns}, sums[r], magnitudes, d, functions, result);
+      if (epilogue.cut())
+        CutSums(*epilogue.cut(), depth, a.data() + r * depth, b.data(), kColumns, columns, below, above);
+      CompareRow(epilogue, {piece.batch, row + r, piece.first, columns}, {sums[r], magnitudes, below, above}, d,
+                 functions, result);
     }
   }
   return result;
@@ -258,8 +261,9 @@ Result<Comparison> CompareStrips(const ElementView& elements, const HostEpilogue
         LS_ASSIGN(const StripSums sums, sum_strip(strip));
         std::vector<Comparison> parts(static_cast<size_t>(strip.rows));
         ParallelFor(strip.rows, [&](int64_t i) {
-          CompareRow(epilogue, {batch, row + i, 0, view.n}, &sums.sums[static_cast<size_t>(i * view.n)],
-                     &sums.magnitudes[static_cast<size_t>(i * view.n)], d, functions, parts[static_cast<size_t>(i)]);
+          const auto first = static_cast<size_t>(i * view.n);
+          CompareRow(epilogue, {batch, row + i, 0, view.n}, {&sums.sums[first], &sums.magnitudes[first]}, d, functions,
+                     parts[static_cast<size_t>(i)]);
         });
         for (const Comparison& part : parts) total.Add(part);
       }
@@ -299,7 +303,7 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
     std::vector<ValueRange> block;
     for (int64_t column = first; column < std::min(columns, first + at_once); ++column) {
       const int64_t j = column * epilogue.columns_per_output();
-      double sums[2] = {}, magnitudes[2] = {};
+      double sums[2] = {}, magnitudes[2] = {}, below[2] = {}, above[2] = {};
       for (int64_t c = 0; c < epilogue.columns_per_output(); ++c) {
         elements.Right(batch, epilogue.ColumnOfB(j + c), right.data(), 1);
         for (size_t q = 0; q < left.size(); ++q) {
@@ -307,9 +311,13 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
           sums[c] += product;
           magnitudes[c] += std::abs(product);
         }
+        if (epilogue.cut()) {
+          CutSums(*epilogue.cut(), static_cast<int64_t>(left.size()), left.data(), right.data(), 1, 1, below + c,
+                  above + c);
+        }
       }
       const int64_t number = item * at_once + column - first;
-      const auto value = epilogue.Finish(batch, i, j, sums, magnitudes, d, part, functions, number);
+      const auto value = epilogue.Finish(batch, i, j, {sums, magnitudes, below, above}, d, part, functions, number);
       if (value) block.push_back(*value);
     }
     if (!block.empty()) epilogue.FinishBlock(batch, i, first, block, d, part);
@@ -373,15 +381,15 @@ namespace {
 // What all elements together tell, after `compare` has compared each.
 template <typename Compare>
 Result<Comparison> CompareWhole(const Problem& problem, const HostOperands& operands, const HostTensor& d,
-                                const Compare& compare) {
+                                SumsFrom from, const Compare& compare) {
   EpilogueReductions totals(problem);
-  const HostEpilogue epilogue(problem, operands, d.shape.type, &totals);
+  const HostEpilogue epilogue(problem, operands, d.shape.type, &totals, from);
   const ProductView& view = epilogue.view();
   const int64_t elements = Products(view) * view.m * view.n / epilogue.columns_per_output();
   LS_ASSIGN(Comparison comparison, compare(epilogue, FunctionValues(ir::EpilogueOf(problem), elements)));
   CountOverwritten(problem, operands, d, comparison);
   epilogue.CountPadding(comparison);
-  totals.Compare(operands.epilogue, comparison);
+  totals.Compare(operands.epilogue, 0, comparison);
   return comparison;
 }
 
@@ -389,17 +397,19 @@ Result<Comparison> CompareWhole(const Problem& problem, const HostOperands& oper
 
 Result<Comparison> CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                               const EvaluateFunction& evaluate) {
-  return CompareWhole(problem, operands, d, [&](const HostEpilogue& epilogue, FunctionValues functions) {
+  const auto compare = [&](const HostEpilogue& epilogue, FunctionValues functions) {
     return CompareView(ElementView(problem, epilogue.view(), operands), epilogue, d, std::move(functions), evaluate);
-  });
+  };
+  return CompareWhole(problem, operands, d, SumsFrom::kProducts, compare);
 }
 
 Result<Comparison> CompareSums(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                                const EvaluateFunction& evaluate, const SumStrip& sum_strip) {
-  return CompareWhole(problem, operands, d, [&](const HostEpilogue& epilogue, FunctionValues functions) {
+  const auto compare = [&](const HostEpilogue& epilogue, FunctionValues functions) {
     return CompareStrips(ElementView(problem, epilogue.view(), operands), epilogue, d, std::move(functions), evaluate,
                          sum_strip);
-  });
+  };
+  return CompareWhole(problem, operands, d, SumsFrom::kDevice, compare);
 }
 
 Comparison CompareAll(const Problem& problem, const HostOperands& operands, const HostTensor& d) {
@@ -408,7 +418,7 @@ Comparison CompareAll(const Problem& problem, const HostOperands& operands, cons
 
 Result<Comparison> CompareSample(const Problem& problem, const HostOperands& operands, const HostTensor& d,
                                  int64_t samples, uint64_t seed, const EvaluateFunction& evaluate) {
-  const HostEpilogue epilogue(problem, operands, d.shape.type, nullptr);
+  const HostEpilogue epilogue(problem, operands, d.shape.type, nullptr, SumsFrom::kProducts);
   LS_ASSIGN(Comparison comparison,
             SampleView(ElementView(problem, epilogue.view(), operands), epilogue, d, samples, seed,
                        FunctionValues(ir::EpilogueOf(problem), samples * epilogue.columns_at_once()), evaluate));

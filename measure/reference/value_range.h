@@ -32,7 +32,8 @@ struct ValueRange {
         std::minmax({low * other.low, low * other.high, high * other.low, high * other.high});
     return Hull(at * other.at, least, greatest);
   }
-  ValueRange Widened(double error) const { return {at, low - error, high + error}; }
+  ValueRange Widened(double error) const { return Widened(error, error); }
+  ValueRange Widened(double below, double above) const { return {at, low - below, high + above}; }
 
   // The largest magnitude in it, and how far its ends are from the value.
   double Magnitude() const { return std::max(std::abs(low), std::abs(high)); }

@@ -15,6 +15,12 @@ Result<uint64_t> Number(std::string_view text) {
   return static_cast<uint64_t>(*value);
 }
 
+Result<int> Count(std::string_view text, int most) {
+  const auto value = base::ParseInt(text);
+  if (value && *value >= 0 && *value <= most) return static_cast<int>(*value);
+  return MakeError(ErrorCode::kInvalidArgument, base::Cat("'", text, "' is not a whole number from 0 to ", most));
+}
+
 Result<bool> Switch(std::string_view text) {
   if (text == "on" || text == "1") return true;
   if (text == "off" || text == "0") return false;
@@ -53,14 +59,12 @@ const Setting kSettings[] = {
      }},
     {"LANESHIFT_EMULATOR_THREADS",
      [](EmulatorSettings& settings, const std::string& value) -> Status {
-       LS_ASSIGN(const uint64_t threads, Number(value));
-       settings.options.host_threads = static_cast<int>(std::min<uint64_t>(threads, 1024));
+       LS_ASSIGN(settings.options.host_threads, Count(value, emulator::kMostHostThreads));
        return Ok();
      }},
     {"LANESHIFT_EMULATOR_MULTIPROCESSORS",
      [](EmulatorSettings& settings, const std::string& value) -> Status {
-       LS_ASSIGN(const uint64_t multiprocessors, Number(value));
-       settings.options.multiprocessors = static_cast<int>(std::min<uint64_t>(multiprocessors, 1024));
+       LS_ASSIGN(settings.options.multiprocessors, Count(value, emulator::kMostMultiprocessors));
        return Ok();
      }},
     {"LANESHIFT_EMULATOR_MEMORY",

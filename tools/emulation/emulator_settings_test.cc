@@ -62,6 +62,10 @@ TEST(EmulatorSettings, ErrorsNameTheVariable) {
             "LANESHIFT_EMULATOR_PROFILE: no profile is called 'lax': hardware or manual");
   EXPECT_EQ(ErrorWith("LANESHIFT_EMULATOR_HAZARD_LEVELS", "tensor-race"),
             "LANESHIFT_EMULATOR_HAZARD_LEVELS: hazard tensor-race is off, note or error, not ''");
+  EXPECT_EQ(ErrorWith("LANESHIFT_EMULATOR_THREADS", "1025"),
+            "LANESHIFT_EMULATOR_THREADS: '1025' is not a whole number from 0 to 1024");
+  EXPECT_EQ(ErrorWith("LANESHIFT_EMULATOR_MULTIPROCESSORS", "-1"),
+            "LANESHIFT_EMULATOR_MULTIPROCESSORS: '-1' is not a whole number from 0 to 1024");
   EXPECT_EQ(ErrorWith("LANESHIFT_EMULATOR_SUPPRESSIONS", "/nowhere"),
             "LANESHIFT_EMULATOR_SUPPRESSIONS: /nowhere: cannot be opened: No such file or directory");
 }

@@ -164,7 +164,7 @@ TEST(Stamps, NeitherSpillNorSerialiseProducts) {
 
 // Longer than the records of a warp: what finds no room is missing, and nothing else is written.
 TEST(MeasuredTimeline, SaysThatRecordsAreMissing) {
-  const Stamped stamped("sm_90a", "gemm m=64 n=64 k=268800", "tile=64x64x64 split_k=1");
+  const Stamped stamped("sm_90a", "gemm m=64 n=16 k=268800", "tile=64x16x64 split_k=1");
   EXPECT_EQ(stamped.stamped, stamped.plain);
   const auto timeline = MeasuredTimeline(stamped.run);
   ASSERT_TRUE(timeline);

@@ -21,6 +21,7 @@
 #include "tools/html/bench_page.h"
 #include "tools/interrupt.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/optional_json.h"
 #include "tools/reports/bench_result.h"
 #include "tools/reports/schedule_view.h"
@@ -174,9 +175,6 @@ Status CheckChain(const BenchOptions& options) {
   if (other || !options.group_sizes.empty() || !options.html.empty())
     return MakeError(ErrorCode::kInvalidArgument,
                      "--chain FILE has the problems; leave out other problems, --file, --group-sizes and --html");
-  if (options.layers < 1 || options.layers > kMostLayers)
-    return MakeError(ErrorCode::kInvalidArgument,
-                     Cat("--layers ", options.layers, " is not between 1 and ", kMostLayers));
   return Ok();
 }
 
@@ -188,9 +186,6 @@ Result<int> RunBench(const BenchOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<Problem> problems,
             CollectProblems(options.words, chained ? options.chain : options.file, reader));
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
-  if (options.rounds < 1) {
-    return MakeError(ErrorCode::kInvalidArgument, Cat("--rounds ", options.rounds, " is below 1"));
-  }
   std::vector<measure::Peer> peers;
   for (const std::string_view name : base::Split(options.vs, ',')) {
     if (options.vs.empty()) break;
@@ -262,9 +257,16 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
       ->type_name("FILE");
   verb->add_option("--layers", options->layers, "layers of a chain, each with operands of its own")
       ->type_name("N")
+      ->check(WholeNumber(1, kMostLayers))
       ->capture_default_str();
-  verb->add_option("--rounds", options->rounds, "how often each is timed")->type_name("N")->capture_default_str();
-  verb->add_option("--seed", options->seed, "of the operands")->type_name("N")->capture_default_str();
+  verb->add_option("--rounds", options->rounds, "how often each is timed")
+      ->type_name("N")
+      ->check(WholeNumber(1, kMostRepeats))
+      ->capture_default_str();
+  verb->add_option("--seed", options->seed, "of the operands")
+      ->type_name("N")
+      ->check(WholeNumber(0, kLargestSeed))
+      ->capture_default_str();
   AddGroupSizes(*verb, options->group_sizes);
   AddFull(*verb, options->view);
   verb->add_option("--html", options->html, "write a page with a picture and a table of all of them")

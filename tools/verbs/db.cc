@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "tools/number_option.h"
 #include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
@@ -70,9 +71,11 @@ void AddVerify(CLI::App& app, DbOptions& options) {
 }
 void AddPrune(CLI::App& app, DbOptions& options) {
   app.add_option("--older-than", options.older_than_days, "kernels not used, and trials not made, for this many days")
-      ->type_name("DAYS");
+      ->type_name("DAYS")
+      ->check(RealNumber(0, 36500));
   app.add_option("--max-code", options.max_code, "the code beyond this many bytes (K, M and G are understood)")
-      ->type_name("BYTES");
+      ->type_name("BYTES")
+      ->transform(ByteCount(0));
   app.add_flag("--other-generators", options.other_generators,
                "kernels, choices and trials of all revisions of the code generator but this program's");
   app.add_flag("--damaged", options.damaged, "records that checksums refused, kept for inspection");

@@ -19,6 +19,7 @@
 #include "tools/exit_code.h"
 #include "tools/first_contact/first_contact.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/problem_run.h"
 #include "tools/table.h"
 #include "tools/tune_budget.h"
@@ -319,7 +320,7 @@ Verb AddDoctor(CLI::App& app, const Settings& settings) {
       ->needs(first);
   verb->add_option("--sweep", contact->sweep_kernels, "of --first-contact: kernels that are drawn, run and checked")
       ->type_name("N")
-      ->check(CLI::Range(1, 100000).description(""))
+      ->check(WholeNumber(1, 100000))
       ->capture_default_str()
       ->needs(first);
   verb->add_option("--out", contact->out, "of --first-contact: the report, as Markdown with its JSON")

@@ -16,6 +16,7 @@
 #include "tools/emulation_run.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
@@ -178,11 +179,11 @@ Verb AddEmulate(CLI::App& app, const Settings&) {
   verb->add_option("--hazards", given->hazards, "on or off")->type_name("on|off");
   verb->add_option("--emulator-threads,--threads", given->threads, "host threads; 0: all cores")
       ->type_name("N")
-      ->check(CLI::Range(0, 1024).description(""));
+      ->check(WholeNumber(0, emulator::kMostHostThreads));
   verb->add_option("--emulator-multiprocessors,--multiprocessors", given->multiprocessors,
                    "of the device; 0: as many as the chip has")
       ->type_name("N")
-      ->check(CLI::Range(0, 1024).description(""));
+      ->check(WholeNumber(0, emulator::kMostMultiprocessors));
   verb->add_option("--hazard", given->hazard_levels,
                    "repeatable: error (the run fails), note (reported only) or off, such as pending-at-exit=note")
       ->type_name("NAME=LEVEL")

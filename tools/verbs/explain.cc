@@ -15,6 +15,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/reports/advice_report.h"
 #include "tools/reports/schedule_view.h"
 #include "tools/table.h"
@@ -288,7 +289,8 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--top", options->top, "candidates to show; 0: all. With --json all unless this is given")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(WholeNumber(0, INT32_MAX));
   verb->add_flag("--refused", options->refused, "show every refused schedule");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object per candidate, one per line, best first, on stdout");

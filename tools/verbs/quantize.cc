@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -21,6 +22,7 @@
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
 #include "tools/npy.h"
+#include "tools/number_option.h"
 #include "tools/verbs/verbs.h"
 
 namespace laneshift::tools {
@@ -238,6 +240,7 @@ CLI::App* AddOptions(CLI::App& app, const char* name, const char* about, Quantiz
       ->capture_default_str();
   verb->add_option("--scale", options.scale, "with nv: the f32 by which numbers were multiplied")
       ->type_name("NUMBER")
+      ->check(RealNumber(FLT_MIN, FLT_MAX))
       ->capture_default_str();
   verb->add_option("--out", options.out, "the .npy file to write")->required()->type_name("FILE");
   options.device.AddTo(*verb, {.plans = false, .functions = false, .host = true});

@@ -11,6 +11,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/problem_run.h"
 #include "tools/reports/emulated_timeline.h"
 #include "tools/reports/run_report.h"
@@ -120,8 +121,6 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
   if (!options.vs.empty()) {
     LS_ASSIGN(run.vs, measure::ParsePeer(options.vs));
   }
-  if (run.repeat < 1) return MakeError(ErrorCode::kInvalidArgument, Cat("--repeat ", run.repeat, " is below 1"));
-  if (run.row < 1) return MakeError(ErrorCode::kInvalidArgument, Cat("--row ", run.row, " is below 1"));
   LS_ASSIGN(const Engine engine, reader.Take());
   if (!options.json) {
     Inform(Cat(engine.device_name(), ", ", engine.target(),
@@ -152,6 +151,7 @@ Result<int> Run(const RunOptions& options, const Settings& settings) {
 void AddDataOptions(CLI::App& app, RunSettings& run) {
   app.add_option("--seed", run.seed, "of the data: uniform in [-1, 1), the same on every device")
       ->type_name("N")
+      ->check(WholeNumber(0, kLargestSeed))
       ->capture_default_str();
   struct FileOption {
     OperandRole role;
@@ -201,9 +201,11 @@ Verb AddRun(CLI::App& app, const Settings& settings) {
   verb->add_option("--repeat", options->run.repeat,
                    "timed calls on a GPU, of which the median counts; at least 20 are made")
       ->type_name("N")
+      ->check(WholeNumber(1, kMostRepeats))
       ->capture_default_str();
   verb->add_option("--row", options->run.row, "calls in a row per timing; the time is that of one call")
       ->type_name("N")
+      ->check(WholeNumber(1, kMostRepeats))
       ->capture_default_str();
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");

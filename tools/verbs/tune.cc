@@ -14,6 +14,7 @@
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
+#include "tools/number_option.h"
 #include "tools/reports/schedule_view.h"
 #include "tools/reports/tune_report.h"
 #include "tools/table.h"
@@ -178,7 +179,6 @@ Result<int> Tune(const TuneVerbOptions& options, const Settings& settings) {
   reader.reset();
   LS_ASSIGN(const Shard shard, ParseShard(options.shard));
   LS_ASSIGN(const TuneBudget budget, ParseBudget(options.budget));
-  if (options.deadline_seconds < 0) return MakeError(ErrorCode::kInvalidArgument, "--deadline is below zero");
   autotune::TuneOptions tune{.max_trials = budget.trials, .max_seconds = budget.seconds};
   LS_ASSIGN(tune.search, ParseSearch(options.search));
   LS_ASSIGN(const std::vector<autotune::WorkerOptions> workers, WorkersFor(options));
@@ -213,7 +213,8 @@ Verb AddTune(CLI::App& app, const Settings& settings) {
   verb->add_option("--shard", options->shard, "i/n: the i-th of n parts of the problems, from 1")->type_name("I/N");
   verb->add_option("--deadline", options->deadline_seconds,
                    "seconds after which a running candidate is given up; default 10 on a GPU, 3600 on the emulator")
-      ->type_name("SECONDS");
+      ->type_name("SECONDS")
+      ->check(RealNumber(0, kLongestSeconds));
   AddGroupSizes(*verb, options->group_sizes);
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object per problem, one per line, on stdout");

@@ -10,6 +10,7 @@
 #include "tools/assembler_check/word_check.h"
 #include "tools/exit_code.h"
 #include "tools/json_line.h"
+#include "tools/number_option.h"
 #include "tools/reports/assembler_report.h"
 #include "tools/terminal.h"
 #include "tools/verbs/verbs.h"
@@ -111,9 +112,10 @@ Verb AddVerifyAssembler(CLI::App& app, const Settings& settings) {
       ->type_name("FILE");
   verb->add_option("--count", options->count, "number of our own kernels to draw; 20, or 0 if files are named")
       ->type_name("N")
-      ->check(CLI::Range(0, 100000).description(""));
+      ->check(WholeNumber(0, 100000));
   verb->add_option("--seed", options->seed, "of the draw; equal seeds draw alike")
       ->type_name("N")
+      ->check(WholeNumber(0, kLargestSeed))
       ->capture_default_str();
   verb->add_option("--target", options->target, "draw only for this chip")->type_name(target::TargetNames("|"));
   verb->add_option("--assembler", options->assemblers,
