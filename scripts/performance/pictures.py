@@ -140,6 +140,21 @@ def nvfp4_label(problem):
     return re.sub(r" (a=e2m1|scale=nv)", "", problem)
 
 
+def chains_picture():
+    settings = {"tuned": Series("plain launches, tuned", "ring", ORANGE),
+                "tuned, programmatic launch": Series("programmatic launches, tuned", "square", GREEN),
+                "programmatic launch, constant=b": Series("programmatic launches, constant=b", "dot", BLUE)}
+    layers = {}
+    for row in rows_of("chains_h200"):
+        if "ratio" in row:
+            layers.setdefault(row["what"], {})[row["setting"]] = ratio(row)
+    return dot_plot("16 layers of GEMMs in one CUDA graph against the same graph of cuBLAS calls, on an H200", [
+        Row(what, [ratios[setting] for setting in settings], " / ".join(f"{ratios[setting]:.3f}" for setting in settings))
+        for what, ratios in layers.items()
+    ], list(settings.values()), Axis(RATIO, [0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06, 1.08], 0.935, 1.085, log=True), right=150,
+                    reference=1)
+
+
 def lane_shift_picture():
     series = [Series("1 clock a shift", "dot", BLUE), Series("4", "square", GREEN), Series("16", "ring", ORANGE)]
     layers = lane_shift_layers()
@@ -269,6 +284,7 @@ PICTURES = {
     "operand_types": operand_types_picture,
     "nvfp4": nvfp4_picture,
     "lane_shift": lane_shift_picture,
+    "chains": chains_picture,
     "epilogues": epilogue_picture,
     "epilogue_cost": epilogue_cost_picture,
     "tuning": tuning_picture,

@@ -166,6 +166,18 @@ def nvfp4_predicted():
                    row["peer_us"], f"{row['us'] / row['peer_us']:.2f}"] for row in rows_of("nvfp4_b200_predicted")])
 
 
+def chains():
+    return table(["chain", "setting", "us of a layer", "cuBLAS us", "ratio"],
+                 [[row["what"], row["setting"], row["us"], row["peer_us"], f"{row['ratio']:.3f}"]
+                  for row in rows_of("chains_h200") if "ratio" in row])
+
+
+def chain_schedules():
+    return table(["chain", "schedule", "setting", "us"],
+                 [[row["what"], code(row["schedule"]), row["setting"], row["us"]]
+                  for row in rows_of("chains_h200") if "schedule" in row])
+
+
 def lane_shift_predicted():
     """The layers on which some cost of a shift lets lane_shift win."""
     return table(["layer", "lane_shift, us at 1 clock", "its form", "other modes, us", "the best of them",
@@ -305,6 +317,8 @@ TABLES = {
     "fp8_below": fp8_below,
     "nvfp4_predicted": nvfp4_predicted,
     "lane_shift_predicted": lane_shift_predicted,
+    "chains": chains,
+    "chain_schedules": chain_schedules,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
     "fp8_scales": fp8_scales,
