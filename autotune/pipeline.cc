@@ -152,9 +152,10 @@ void CountLaunches(const Problem& problem, const Schedule& schedule, Pipeline& p
 }  // namespace
 
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                    const target::Target& target) {
+                    const target::Target& target, const SimulatedPart& part) {
   const compiler::ProblemNumbers numbers(problem, schedule);
   Pipeline pipeline;
+  pipeline.simulated_tiles = part.tiles;
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
   const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule);
@@ -164,7 +165,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     pipeline.rings.push_back({.stages = channel.stages, .order = channel.space == ir::Space::kOrder});
   }
   for (const ir::Role& role : program.roles) {
-    WrittenRole written = WriteRole(problem, numbers, program, target, role, slices);
+    WrittenRole written = WriteRole(problem, numbers, program, target, role, {slices, part.iterations});
     written.role.program_role = static_cast<int>(&role - program.roles.data());
     if (written.products > 0) {
       pipeline.products = written.products;

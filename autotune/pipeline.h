@@ -134,6 +134,7 @@ struct Pipeline {
   std::vector<PipelineRing> rings;
   std::vector<PipelineRole> roles;
   double products = 0, counted = 0;  // MMAs of one tile, and those among the steps
+  int simulated_tiles = 5;           // at most, of a CTA; the rest repeats the last two of them
   double tiles = 0;                  // of the whole problem
   double tile_rows = 0, tile_columns = 0, raster = 1;
   double sms_per_tile = 1;       // 2 for a CTA pair
@@ -152,8 +153,16 @@ struct Pipeline {
   bool cold = true;              // the operands come from memory, and not from the L2 cache
 };
 
+// How much of a kernel is simulated.
+struct SimulatedPart {
+  int64_t iterations = 48;  // of each loop over K that are listed; by default more than any ring holds, twice
+  int tiles = 5;            // of a CTA
+};
+// As much as a trace of a kernel may hold.
+inline constexpr SimulatedPart kTracedPart = {.iterations = 1024, .tiles = 64};
+
 // REQUIRES: `program` is the schedule's for this problem, and not lowered.
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                    const target::Target& target);
+                    const target::Target& target, const SimulatedPart& part = {});
 
 }  // namespace laneshift::autotune

@@ -10,8 +10,6 @@
 namespace laneshift::autotune {
 namespace {
 
-// Tiles that are simulated; the rest repeats the last two of them.
-constexpr int kSimulatedTiles = 5;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kStoreRow = 32;  // bytes: a sector of memory
 
@@ -552,7 +550,7 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
                   std::vector<TracedSpan>* trace) {
   const double count = std::max(1.0, std::min(pipeline.ctas_per_sm, tiles));
   const double per_cta = std::ceil(tiles / count);
-  const int simulated = static_cast<int>(std::min<double>(per_cta, kSimulatedTiles));
+  const int simulated = static_cast<int>(std::min<double>(per_cta, pipeline.simulated_tiles));
   std::vector<CtaRun> ctas;
   for (int i = 0; i < static_cast<int>(count); ++i) ctas.emplace_back(pipeline, TracePlace{.spans = trace, .cta = i});
   Resources shared;

@@ -21,8 +21,6 @@ using ir::OpKind;
 using ir::SharedLayout;
 using ir::ValueId;
 
-// Iterations of the loops over K that are listed; more than any ring holds, twice.
-constexpr int64_t kListedIterations = 48;
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr double kPromoteOperations = 2;  // of an element: the sum itself, and its part of waits and scale factors
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
@@ -33,7 +31,7 @@ double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8
 class StepWriter {
  public:
   StepWriter(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
-             const target::Target& target, const ir::Role& role, int64_t slices)
+             const target::Target& target, const ir::Role& role, const WrittenPart& part)
       : problem_(problem),
         numbers_(numbers),
         program_(program),
@@ -41,7 +39,7 @@ class StepWriter {
         role_(role),
         indices_(numbers, program),
         slots_(program.values.size(), -1),
-        slices_(slices) {}
+        part_(part) {}
 
   PipelineRole Write() {
     bool after = false;
@@ -51,7 +49,7 @@ class StepWriter {
         if (work->source == ir::WorkSource::kPartsOfK) indices_.SetPartOfK(op);
         steps_.pingpong_index = work->pingpong_index;
         steps_.pingpong_roles = work->pingpong_roles;
-        WriteAll(op.body, kListedIterations, steps_.tile);
+        WriteAll(op.body, part_.iterations, steps_.tile);
         after = true;
       } else {
         WriteOp(op, kAllIterations, after ? steps_.after : steps_.before);
@@ -67,7 +65,7 @@ class StepWriter {
   // The longest slice stands for all.
   void NoteSlice(const Op& op) {
     indices_.Set(op.result + 3, 0);
-    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[ir::kWorkTileOperands]), slices_));
+    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[ir::kWorkTileOperands]), part_.slices));
   }
 
   // Of consecutive loops over slots the later ones are not listed once one was shortened.
@@ -293,12 +291,12 @@ class StepWriter {
   }
 
   void WriteSplitK(const Op& op, StepList& steps) {
-    if (slices_ == 1) return;
+    if (part_.slices == 1) return;
     if (op.kind == OpKind::kPartialStore)
       return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
     if (op.kind == OpKind::kPartialSum)
       return Add(steps,
-                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(slices_)});
+                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(part_.slices)});
     // After the stores have completed, the counter answers.
     for (int i = 0; i < 2; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
   }
@@ -446,7 +444,7 @@ class StepWriter {
   PipelineRole steps_;
   compiler::ConstantIndices indices_;
   std::vector<int> slots_;  // the channel of each value that is a slot
-  const int64_t slices_;    // of each tile along K
+  const WrittenPart part_;
   double products_ = 0;
   int columns_ = 0;
   double staged_bytes_ = 0;  // since the last store
@@ -455,8 +453,8 @@ class StepWriter {
 }  // namespace
 
 WrittenRole WriteRole(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
-                      const target::Target& target, const ir::Role& role, int64_t slices) {
-  StepWriter writer(problem, numbers, program, target, role, slices);
+                      const target::Target& target, const ir::Role& role, const WrittenPart& part) {
+  StepWriter writer(problem, numbers, program, target, role, part);
   PipelineRole written = writer.Write();
   return {std::move(written), writer.products()};
 }

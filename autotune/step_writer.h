@@ -18,8 +18,11 @@ struct WrittenRole {
   double products = 0;  // MMAs of one tile, with those of iterations that are not listed
 };
 
-// `slices`: of each tile along K.
+struct WrittenPart {
+  int64_t slices = 1;      // of each tile along K
+  int64_t iterations = 0;  // of each loop over K that are listed
+};
 WrittenRole WriteRole(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,
-                      const target::Target& target, const ir::Role& role, int64_t slices);
+                      const target::Target& target, const ir::Role& role, const WrittenPart& part);
 
 }  // namespace laneshift::autotune

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "autotune/simulation.h"
 #include "compiler/compile.h"
@@ -84,6 +86,36 @@ TEST(TimingModel, TimeGrowsSteadilyWithKAndTiles) {
   const double eight = Predict("sm_90a", "gemm m=22528 n=1536 k=512", schedule.c_str()).us;
   EXPECT_GT(eight, 5 * one - 4 * PublishedMachine(target::NamedTarget("sm_90a")).launch_us - one);
   EXPECT_LT(eight, 8.5 * one);
+}
+
+// A simulation of every tile and iteration takes as long as the extrapolation says.
+TEST(TimingModel, ATraceOfTheWholeKernelEndsWhenItIsPredictedTo) {
+  for (const auto& [target_name, problem_text, schedule_text] :
+       {std::tuple{"sm_90a", "gemm m=4096 n=4096 k=8192", "tile=128x256x64 stages=4 acc=1 math=2"},
+        std::tuple{"sm_90a", "gemm m=4096 n=4096 k=4096", "tile=128x128x64 stages=6 acc=1 math=2 consumers=pingpong"},
+        std::tuple{"sm_100a", "gemm m=8192 n=8192 k=8192", "tile=128x256x64 stages=4 acc=2"},
+        std::tuple{"sm_90a", "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
+                   "tile=128x64x64 stages=6 acc=1 math=2 reuse=im2col"}}) {
+    const target::Target& target = target::NamedTarget(target_name);
+    const Problem problem = *CompleteProblem(*ParseProblem(problem_text));
+    const Schedule schedule = ParseSchedule(schedule_text)->value;
+    const ir::Program program = compiler::SketchSchedule(problem, schedule, target)->program;
+    const Machine machine = PublishedMachine(target);
+    const auto span = [&](const SimulatedPart& part) {
+      const Pipeline pipeline = PipelineOf(problem, schedule, program, target, part);
+      if (part.tiles > 5) {
+        EXPECT_EQ(pipeline.counted, pipeline.products) << problem_text;
+      }
+      double end = 0;
+      const ModelTrace trace = TraceTime(pipeline, machine);
+      for (const TracedSpan& traced : trace.spans) end = std::max(end, traced.end);
+      return std::pair{end, PredictTime(pipeline, machine).us};
+    };
+    const auto [first_end, predicted] = span({});
+    const auto [whole_end, simulated] = span(kTracedPart);
+    EXPECT_LT(first_end, whole_end) << problem_text;
+    EXPECT_NEAR(simulated, predicted, 0.05 * predicted) << problem_text;
+  }
 }
 
 TEST(TimingModel, NamesWhatBinds) {

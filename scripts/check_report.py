@@ -99,12 +99,46 @@ def take_screenshots(chromium, page, directory):
     browse(chromium, frame, f"--screenshot={directory}/{name}_narrow.png", "--window-size=500,9000")
 
 
+def format_flaws(trace):
+    """What the trace-event format demands of complete events and metadata, and Perfetto of the slices of a track."""
+    def is_number(value):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    flaws, tracks, threads = [], {}, set()
+    for event in trace["traceEvents"]:
+        good = isinstance(event.get("name"), str) and isinstance(event.get("pid"), int) and isinstance(event.get("args", {}), dict)
+        if event.get("ph") == "M":
+            key = {"process_name": "name", "thread_name": "name", "thread_sort_index": "sort_index"}.get(event.get("name"))
+            good = good and key in event["args"] and isinstance(event["args"][key], str if key == "name" else int)
+            if event.get("name") == "thread_name":
+                threads.add((event.get("pid"), event.get("tid")))
+        else:
+            good = good and event.get("ph") == "X" and isinstance(event.get("tid"), int) and isinstance(event.get("cat"), str)
+            good = good and is_number(event.get("ts")) and event["ts"] >= 0 and is_number(event.get("dur")) and event["dur"] > 0
+            if good:
+                tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        if not good:
+            flaws.append(f"not of the trace-event format: {event}")
+    flaws += [f"spans without a thread: {track}" for track in tracks if track not in threads]
+    for track, spans in tracks.items():
+        open_until = []  # slices of a track may be nested, and do not overlap otherwise
+        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_until and open_until[-1] <= begin + 1e-6:
+                open_until.pop()
+            if open_until and end > open_until[-1] + 1e-6:
+                flaws.append(f"spans of track {track} overlap at {begin} us")
+                break
+            open_until.append(end)
+    if trace.get("displayTimeUnit") not in ("ms", "ns"):
+        flaws.append("displayTimeUnit is neither ms nor ns")
+    return flaws
+
+
 def check_timeline(path):
-    """The events themselves; then, where it is available, Perfetto's own parser."""
+    """The format of the events; then, where it is available, Perfetto's own parser."""
     trace = json.loads(path.read_text())
     spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
-    threads = {(e["pid"], e["tid"]) for e in trace["traceEvents"] if e["name"] == "thread_name"}
-    failures = [f"span without a thread: {e}" for e in spans if (e["pid"], e["tid"]) not in threads or e["dur"] <= 0]
+    failures = format_flaws(trace)
     try:
         from perfetto.trace_processor import TraceProcessor
         with TraceProcessor(trace=str(path)) as processor:

@@ -39,6 +39,9 @@ Result<Compilation> CompileProblem(const Problem& problem, const std::string& sc
   result.target = chosen.target;
   result.schedule = chosen.schedule;
   result.choice = chosen.origin;
+  if (auto trials = engine->parts().store.GetTrials(PrintProblem(problem), std::string(chosen.target->name),
+                                                    engine->parts().device_key))
+    result.trials = std::move(*trials);
   LS_ASSIGN(compiler::KernelPlan plan,
             compiler::PlanKernels(problem, result.schedule, *result.target,
                                   {.sm_count = result.device.machine.sm_count}, &result.passes));

@@ -13,6 +13,7 @@
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 #include "runtime/engine_parts.h"
+#include "store/records.h"
 #include "target/target.h"
 #include "tools/problem_reader.h"
 
@@ -43,6 +44,7 @@ struct Compilation {
   compiler::PlanWorkspace workspace;
   std::vector<compiler::PassDump> passes;  // of the product's program
   double ptx_ms = 0;                       // tile program to PTX, of the main kernel
+  std::vector<store::TrialRecord> trials;  // of the problem on the device, oldest first
   LookedDevice device;
 
   // The kernel that multiplies.

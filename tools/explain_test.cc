@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/read_file.h"
 #include "base/text.h"
+#include "laneshift/engine.h"
+#include "runtime/engine_parts.h"
 #include "tools/called_program.h"
 
 namespace laneshift::tools {
@@ -91,6 +95,75 @@ TEST_F(Views, InspectShowsTheLaunchTheTimeAndTheirReasons) {
   const std::string text = Call(call).output;
   for (const char* part : {" (given)", "4 waves on 148 SMs by work stealing", "predicted ", "── why ──"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+// A tile of 128 x 128 has 32 KiB of D in bf16. 200 rows take two of them.
+TEST_F(Views, InspectShowsTheWayOfTheOutput) {
+  const auto levels = [&](const char* problem, const char* schedule) {
+    std::map<std::string, double> moved;
+    const Json json = CallJson({"inspect", problem, "--target", "sm_90a", "--schedule", schedule, "--no-ptx"}).at(0);
+    for (const Json& level : json["bytes"]) {
+      const auto name = level["level"].get<std::string>();
+      if (!name.starts_with("D, ")) continue;
+      moved[name] = level["moved"].get<double>() / 32768;
+      EXPECT_EQ(level["least"], std::string_view(problem).find("m=200") != std::string_view::npos ? 200 * 512 : 131072);
+    }
+    return moved;
+  };
+  using Moved = std::map<std::string, double>;
+  for (const char* schedule :
+       {"tile=128x128x64 math=2", "tile=128x128x64 math=2 consumers=pingpong", "tile=256x128x64 math=2"}) {
+    EXPECT_EQ(levels("gemm m=256 n=256 k=128", schedule),
+              (Moved{{"D, registers to shared memory", 4}, {"D, bulk stores from shared memory", 4}}))
+        << schedule;
+  }
+  EXPECT_EQ(levels("gemm m=200 n=256 k=8192", "tile=128x128x64 split_k=1"),
+            (Moved{{"D, registers to shared memory", 4}, {"D, bulk stores from shared memory", 4}}));
+  EXPECT_EQ(levels("gemm m=256 n=256 k=128", "tile=128x128x64 d_store=direct"), (Moved{{"D, stores by threads", 4}}));
+}
+
+TEST_F(Views, InspectShowsWhatWasMeasuredOfTheKernelAndItsPeers) {
+  const std::string problem = PrintProblem(*CompleteProblem(*ParseProblem("gemm m=4096 n=4096 k=512")));
+  const std::string schedule = "tile=128x128x64 stages=4 math=2";
+  std::vector<std::string> call = {"inspect", problem, "--target", "sm_90a", "--schedule", schedule, "--no-ptx"};
+  const Json before = CallJson(call).at(0);
+  EXPECT_TRUE(before["measured"].is_null());
+  EXPECT_EQ(before["peers"], Json::array());
+  EXPECT_NE(Call(call).output.find("measured  not measured on this device"), std::string::npos);
+  {
+    const auto engine = Engine::Open({.device = "emulator", .target = "sm_90a", .store_directory = File("store")});
+    ASSERT_TRUE(engine) << engine.error().message;
+    ASSERT_TRUE(engine->parts().store.PutTrial({.problem = problem,
+                                                .target = "sm_90a",
+                                                .device = engine->parts().device_key,
+                                                .schedule = before["schedule"],
+                                                .generator = "1",
+                                                .driver = "1",
+                                                .samples = {{.time_us = 31}, {.time_us = 33}},
+                                                .time_us = 32,
+                                                .low_us = 31,
+                                                .high_us = 33}));
+  }
+  std::ofstream(File("bench.json")) << Json{{"problem", problem}, {"target", "sm_90a"},  {"device", "H200"},
+                                            {"time_us", 32.5},    {"cublas_us", 34.375}, {"vs_cublas", 1.06}}
+                                    << "\n";
+  call.insert(call.end(), {"--peers", File("bench.json"), "--html", File("report.html")});
+  const Json after = CallJson(call).at(0);
+  EXPECT_EQ(after["measured"]["us"], 32);
+  EXPECT_EQ(after["measured"]["samples"], Json::array({31, 33}));
+  EXPECT_EQ(after["peers"].at(0)["name"], "cublas");
+  EXPECT_NEAR(after["peers"].at(0)["tflops"].get<double>(), 499.8, 0.1);
+  const std::string text = Call(call).output;
+  EXPECT_NE(text.find("measured  32.00 us, 95 % between 31.00 and 33.00 us, of 2 samples"), std::string::npos) << text;
+  EXPECT_NE(text.find("peer      cublas: 34.38 us, 500 TFLOP/s on H200; laneshift took 32.50 us"), std::string::npos)
+      << text;
+  const std::string report = *base::ReadFile(File("report.html"));
+  EXPECT_NE(report.find(">cublas, 34.38 us: 500</text>"), std::string::npos) << "no point of the roofline";
+  // Of another problem.
+  call[1] = "gemm m=64 n=64 k=64";
+  const base::ProgramResult other = Call(call);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.messages.find("bench.json: no peers' times"), std::string::npos) << other.messages;
 }
 
 TEST_F(Views, SassOrWhatToInstall) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/text.h"
 #include "compiler/compile.h"
 
@@ -132,6 +134,14 @@ TEST(Traffic, TilesThatAreTakenOverCountForThoseThatTakeThem) {
     const KernelTraffic taken = TrafficOf(kConv, base::Cat(schedule, " scheduler=clc"), "sm_100a", kFew);
     EXPECT_EQ(taken.busiest, dealt.busiest) << schedule;
     EXPECT_EQ(taken.all, dealt.all) << schedule;
+    // Clocks are those of the tiles that an SM takes, and not of the one for which its CTA was launched.
+    const Problem problem = *CompleteProblem(*ParseProblem(kConv));
+    const WorkPlan work = PlanWork(problem, ParseSchedule(base::Cat(schedule, " scheduler=clc"))->value);
+    const TrafficBound bound = BoundOf(taken.busiest), all = BoundOf(taken.all);
+    const double rounds = static_cast<double>(work.Tiles()) / kFew;
+    ASSERT_GT(rounds, 1) << schedule;
+    EXPECT_DOUBLE_EQ(bound.mma, all.mma / static_cast<double>(work.Tiles()) * std::ceil(rounds)) << schedule;
+    EXPECT_DOUBLE_EQ(bound.fill, all.fill / static_cast<double>(work.Tiles()) * std::ceil(rounds)) << schedule;
   }
 }
 

@@ -154,7 +154,7 @@ void AddTrials(const std::vector<store::TrialRecord>& trials, std::vector<Report
   }
 }
 
-void GatherCandidates(const Compilation& c, const std::vector<store::TrialRecord>& trials, KernelReport& report) {
+void GatherCandidates(const Compilation& c, KernelReport& report) {
   const autotune::Ranking ranking = autotune::RankSchedules(c.problem, {}, *c.target, c.device.machine);
   const std::string taken = PrintSchedule(c.schedule);
   for (const autotune::RankedSchedule& ranked : ranking.schedules) {
@@ -171,7 +171,7 @@ void GatherCandidates(const Compilation& c, const std::vector<store::TrialRecord
                                  .bound = std::string(autotune::BoundName(ranked.bound)),
                                  .verdict = {}});
   }
-  AddTrials(trials, report.candidates);
+  AddTrials(c.trials, report.candidates);
   const auto find = [&] {
     return std::find_if(report.candidates.begin(), report.candidates.end(),
                         [&](const ReportedCandidate& candidate) { return candidate.schedule == taken; });
@@ -186,17 +186,6 @@ void GatherCandidates(const Compilation& c, const std::vector<store::TrialRecord
                                  .verdict = {}});
   }
   find()->taken = true;
-}
-
-std::optional<ReportedMeasurement> MeasurementOf(const Schedule& schedule,
-                                                 const std::vector<store::TrialRecord>& trials) {
-  std::optional<ReportedMeasurement> measured;
-  for (const store::TrialRecord& trial : trials) {
-    if (trial.schedule != PrintSchedule(schedule) || trial.time_us <= 0) continue;
-    measured = {.us = trial.time_us, .low_us = trial.low_us, .high_us = trial.high_us, .samples = {}};
-    for (const store::Sample& sample : trial.samples) measured->samples.push_back(sample.time_us);
-  }
-  return measured;
 }
 
 void GatherMachineCode(const Compilation& c, const std::string& ptxas, const std::string& located_ptx,
@@ -246,6 +235,14 @@ Status GatherCode(const Compilation& c, ProblemReader& reader, const std::string
 
 }  // namespace
 
+Status AddMeasuredTimeline(Timeline measured, KernelReport& report) {
+  const Compilation& c = report.compilation;
+  LS_ASSIGN(report.timeline, ModelTimeline(c.problem, c.schedule, *c.target, c.device.machine, autotune::kTracedPart));
+  TimelineComparison comparison = CompareTimelines(report.timeline, measured);
+  report.measured_timeline = ReportedTimeline{std::move(measured), std::move(comparison)};
+  return Ok();
+}
+
 Result<KernelReport> GatherReport(const Compilation& c, ProblemReader& reader, const std::string& ptxas) {
   KernelReport report(c);
   LS_ASSIGN(report.facts, AnalyseKernel(c));
@@ -260,13 +257,8 @@ Result<KernelReport> GatherReport(const Compilation& c, ProblemReader& reader, c
   report.shared = SharedRegions(program);
   report.taps = TapsOf(c.problem, c.schedule);
   report.no_taps = WhyNoTaps(c.problem, c.schedule);
-  LS_ASSIGN(const Engine* engine, reader.Look());
-  Engine::Parts& parts = engine->parts();
-  std::vector<store::TrialRecord> trials;
-  if (auto stored = parts.store.GetTrials(PrintProblem(c.problem), std::string(c.target->name), parts.device_key))
-    trials = std::move(*stored);
-  GatherCandidates(c, trials, report);
-  report.measured = MeasurementOf(c.schedule, trials);
+  GatherCandidates(c, report);
+  report.measured.ours = MeasurementOf(c.schedule, c.trials);
   return report;
 }
 
@@ -275,6 +267,17 @@ namespace {
 template <typename T>
 Json OrNothing(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
+}
+
+Json TimelineJson(const ReportedTimeline& measured) {
+  Json phases = Json::array();
+  for (const RolePhase& phase : measured.comparison.phases) {
+    phases.push_back(
+        {{"role", phase.role}, {"phase", phase.what}, {"modelled", phase.modelled}, {"measured", phase.measured}});
+  }
+  return {{"modelled_us", measured.comparison.modelled_us},
+          {"measured_us", measured.comparison.measured_us},
+          {"phases", std::move(phases)}};
 }
 
 Json RolesJson(const KernelReport& report) {
@@ -343,20 +346,14 @@ Json KernelReportJson(const KernelReport& report) {
                           {"verdict", candidate.verdict},
                           {"taken", candidate.taken}});
   }
-  Json measured = nullptr;
-  if (report.measured) {
-    measured = {{"us", report.measured->us},
-                {"low_us", report.measured->low_us},
-                {"high_us", report.measured->high_us},
-                {"samples", report.measured->samples}};
-  }
   Json json = {{"problem", PrintProblem(c.problem)},
                {"target", c.target->name},
                {"schedule", PrintSchedule(c.schedule)},
                {"choice", ChoiceOriginName(c.choice)},
                {"key", compiler::KernelKey(c.Product().program)}};
   json.update(KernelAnalysisJson(report.facts, c));
-  json["measured"] = std::move(measured);
+  json.update(MeasuredTimesJson(report.measured, c.problem));
+  json["measured_timeline"] = report.measured_timeline ? TimelineJson(*report.measured_timeline) : Json();
   json["registers"] = OrNothing(report.registers);
   json["roles"] = RolesJson(report);
   json["channels"] = ChannelsJson(report);

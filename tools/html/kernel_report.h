@@ -13,9 +13,11 @@
 #include "device/disassembler.h"
 #include "tools/compilation.h"
 #include "tools/reports/kernel_analysis.h"
+#include "tools/reports/measured_times.h"
 #include "tools/reports/memory_map.h"
 #include "tools/reports/tensor_cells.h"
 #include "tools/reports/timeline.h"
+#include "tools/reports/timeline_comparison.h"
 
 namespace laneshift::tools {
 
@@ -58,9 +60,10 @@ struct ReportedTap {
   std::vector<std::string> pixels;  // "n,h,w"
 };
 
-struct ReportedMeasurement {
-  double us = 0, low_us = 0, high_us = 0;
-  std::vector<double> samples;
+// What `run --timeline` has measured, and how far the model is from it.
+struct ReportedTimeline {
+  Timeline timeline;
+  TimelineComparison comparison;
 };
 
 struct ReportedCode {
@@ -76,7 +79,7 @@ struct KernelReport {
   const Compilation& compilation;
   KernelAnalysis facts;
   Timeline timeline;
-  std::optional<Timeline> measured_timeline;
+  std::optional<ReportedTimeline> measured_timeline;
   std::vector<ReportedRole> roles;
   std::vector<ReportedChannel> channels;
   std::vector<TensorCells> cells;
@@ -86,13 +89,17 @@ struct KernelReport {
   std::string no_taps;            // of another convolution: why there are none
   std::vector<ReportedCandidate> candidates;
   size_t candidates_left_out = 0;
-  std::optional<ReportedMeasurement> measured;
+  MeasuredTimes measured;
   std::optional<int> registers;  // of a thread, by the assembler
   ReportedCode code;
 };
 
 // REQUIRES: the compilation keeps its LLVM IR and outlives the report.
 Result<KernelReport> GatherReport(const Compilation& compilation, ProblemReader& reader, const std::string& ptxas);
+
+// The report's time line becomes that of the whole kernel, like the measured one.
+// REQUIRES: `measured` is of the report's kernel.
+Status AddMeasuredTimeline(Timeline measured, KernelReport& report);
 
 nlohmann::ordered_json KernelReportJson(const KernelReport& report);
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
 #include "laneshift/engine.h"
+#include "runtime/engine_parts.h"
 #include "tools/html/markup_flaw.h"
 
 namespace laneshift::tools {
@@ -73,7 +75,8 @@ TEST_P(ReportPage, IsWellFormedSelfContainedAndComplete) {
                           [](const auto& x) { return x["taken"] == true; }),
             1);
   KernelReport with_measured = *report;
-  with_measured.measured_timeline = report->timeline;
+  const Status added = AddMeasuredTimeline(report->timeline, with_measured);
+  ASSERT_TRUE(added) << added.error().message;
   const std::string measured = RenderReport(with_measured);
   EXPECT_EQ(FirstFlaw(measured), "");
   EXPECT_NE(measured.find("<h3>Measured</h3>"), std::string::npos);
@@ -92,6 +95,66 @@ TEST_P(ReportPage, IsWellFormedSelfContainedAndComplete) {
 }
 INSTANTIATE_TEST_SUITE_P(All, ReportPage, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+size_t CountIn(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+// Of the picture with this label.
+std::string PictureIn(const std::string& html, std::string_view label) {
+  const size_t begin = html.find(base::Cat("aria-label=\"", label, "\""));
+  return begin == std::string::npos ? std::string() : html.substr(begin, html.find("</svg>", begin) - begin);
+}
+
+// Predicted against measured: a dot for each schedule that was tried, the kernel's own one larger, and where both agree
+// a line. Without trials the axis has ranks.
+TEST(SchedulesPicture, ShowsPredictedAgainstMeasuredTimes) {
+  EngineOptions options;
+  options.store_directory = ":memory:";
+  options.device = "emulator";
+  options.target = "sm_90a";
+  ProblemReader reader(options);
+  const Problem problem = *ParseProblem("gemm m=4096 n=4096 k=512");
+  const char* chosen = "tile=128x128x64 stages=4 math=2";
+  const auto untried = CompileProblem(problem, chosen, Keep::kPtxAndLlvm, reader);
+  ASSERT_TRUE(untried) << untried.error().message;
+  const auto ranked = GatherReport(*untried, reader, "no such ptxas");
+  ASSERT_TRUE(ranked);
+  EXPECT_NE(PictureIn(RenderReport(*ranked), "schedules").find(">rank</text>"), std::string::npos);
+
+  Engine::Parts& parts = (*reader.Look())->parts();
+  const auto put = [&](const std::string& schedule, double measured, double predicted) {
+    EXPECT_TRUE(parts.store.PutTrial({.problem = PrintProblem(problem),
+                                      .target = "sm_90a",
+                                      .device = parts.device_key,
+                                      .schedule = schedule,
+                                      .generator = "1",
+                                      .driver = "1",
+                                      .predicted_us = predicted,
+                                      .samples = {{.time_us = measured}},
+                                      .time_us = measured,
+                                      .low_us = measured,
+                                      .high_us = measured}));
+  };
+  const std::string taken = PrintSchedule(untried->schedule);
+  put(taken, 100, 90);
+  put("tile=64x64x64 stages=2 another", 200, 160);
+  const auto tried = CompileProblem(problem, chosen, Keep::kPtxAndLlvm, reader);
+  ASSERT_TRUE(tried) << tried.error().message;
+  const auto report = GatherReport(*tried, reader, "no such ptxas");
+  ASSERT_TRUE(report);
+  ASSERT_TRUE(report->measured.ours);
+  EXPECT_EQ(report->measured.ours->us, 100);
+  const std::string picture = PictureIn(RenderReport(*report), "schedules");
+  EXPECT_EQ(CountIn(picture, "<circle"), 2u) << picture;
+  // The axes go from 0 to 200 us, 640 and 280 pixels long.
+  EXPECT_NE(picture.find("<circle cx=\"700\" cy=\"76\" r=\"3\" class=\"c0\">"), std::string::npos) << picture;
+  EXPECT_NE(picture.find("<circle cx=\"380\""), std::string::npos) << picture;
+  EXPECT_NE(picture.find("r=\"6\" class=\"c1\">"), std::string::npos) << picture;
+  EXPECT_NE(picture.find("x1=\"60\" y1=\"300\" x2=\"700\" y2=\"20\" class=\"grid\""), std::string::npos) << picture;
+  EXPECT_NE(picture.find(">measured us</text>"), std::string::npos) << picture;
+}
 
 }  // namespace
 }  // namespace laneshift::tools

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "tools/html/markup.h"
 #include "tools/html/sections.h"
-#include "tools/reports/measured_timeline.h"
+#include "tools/reports/timeline_comparison.h"
 
 namespace laneshift::tools {
 namespace {
@@ -115,16 +115,18 @@ namespace {
 
 // From the same moment on and as long as the model's, so that one can be laid over the other.
 std::string MeasuredTimelineOf(const KernelReport& report) {
-  const Timeline& measured = *report.measured_timeline;
+  const Timeline& measured = report.measured_timeline->timeline;
   const double end = measured.End(), modelled = report.timeline.End();
   std::string text = Cat("<h3>Measured</h3><p>", EscapeHtml(Cat(measured.title, ". ", measured.note)), "</p>");
   text += DrawTimeline(measured, 0, modelled, "measured, as long as the time line of the model");
-  if (end > modelled * 1.05) text += DrawTimeline(measured, 0, end, "measured, to the end of the kernel");
-  HtmlTable table({{"role"}, {"part of the time"}, {"modelled", true}, {"measured", true}, {"apart", true}});
-  const auto percent = [](double share) { return Cat(PrintFixed(100 * share, 0), " %"); };
-  for (const RoleTime& time : CompareTimelines(report.timeline, measured))
-    table.Add({time.role, time.what, percent(time.modelled), percent(time.measured),
-               percent(std::abs(time.measured - time.modelled))});
+  if (end > modelled * 1.05) {
+    text += "<p class=\"note\">Above, as long as the time line of the model; below, to the end of the kernel.</p>";
+    text += DrawTimeline(measured, 0, end, "measured, to the end of the kernel");
+  }
+  const TimelineComparison& comparison = report.measured_timeline->comparison;
+  HtmlTable table({{"role"}, {"phase"}, {"modelled", true}, {"measured", true}, {"apart", true}});
+  for (const RolePhase& phase : comparison.phases) table.Add(ComparisonCells(phase));
+  text += Cat("<p>", EscapeHtml(ComparisonSummary(comparison)), "</p>");
   return text + table.Take();
 }
 

@@ -17,15 +17,8 @@ std::string Row(std::string_view name, std::string_view value) {
   return Cat("<dt>", EscapeHtml(name), "</dt><dd>", EscapeHtml(value), "</dd>");
 }
 
-std::string MeasuredText(const KernelReport& report) {
-  if (!report.measured) return "not measured on this device";
-  const ReportedMeasurement& m = *report.measured;
-  return Cat(PrintFixed(m.us, 2), " us, 95 % between ", PrintFixed(m.low_us, 2), " and ", PrintFixed(m.high_us, 2),
-             " us, of ", m.samples.size(), " samples");
-}
-
 // The samples of a measured time along a line, with their mean and the interval.
-std::string DrawSamples(const ReportedMeasurement& m) {
+std::string DrawSamples(const Measurement& m) {
   if (m.samples.empty()) return {};
   const auto [least, most] = std::minmax_element(m.samples.begin(), m.samples.end());
   const double low = std::min(*least, m.low_us), high = std::max(*most, m.high_us);
@@ -71,7 +64,7 @@ std::string BusyTable(const Prediction& p) {
   const auto add = [&](std::string_view unit, double part) {
     table.Add({std::string(unit), Cat(PrintFixed(100 * part, 0), " %")});
   };
-  add("tensor core", p.busy.tensor_core);
+  add("tensor core, MMAs", p.busy.tensor_core);
   add("loads from L2", p.busy.l2);
   add("memory", p.busy.memory);
   return table.Take();
@@ -103,23 +96,28 @@ struct RooflinePoint {
   std::string name;
 };
 
-// Names of points that would overlap are put below each other.
+// Names are put below each other, on that side of all points that has more room.
 void DrawPoints(std::vector<RooflinePoint> points, const LogAxis& x, const LogAxis& y, Svg& svg) {
   std::stable_sort(points.begin(), points.end(),
                    [](const RooflinePoint& a, const RooflinePoint& b) { return a.tflops > b.tflops; });
   constexpr double kLine = 15;
   std::vector<double> taken;  // heights of names
+  double first = x.to, last = x.from;
+  for (const RooflinePoint& point : points) {
+    first = std::min(first, x.At(point.intensity));
+    last = std::max(last, x.At(point.intensity));
+  }
+  const bool left = first - x.from > x.to - last;
+  const double side = left ? -1 : 1, edge = left ? first : last;
   for (const RooflinePoint& point : points) {
     const double px = x.At(point.intensity), py = y.At(point.tflops);
     double label = py + 24;  // below the roof
     while (std::any_of(taken.begin(), taken.end(), [&](double other) { return std::abs(other - label) < kLine; }))
       label += kLine;
     taken.push_back(label);
-    const bool left = px > x.from + 0.65 * (x.to - x.from);  // where the name fits
-    const double side = left ? -1 : 1;
-    svg.Line(px, py, px + 16 * side, label - 4, "grid");
-    svg.Dot(px + 16 * side, label - 4, 4, point.classes);
-    svg.Text(px + 24 * side, label, point.name, {}, left ? "end" : "start");
+    svg.Line(px, py, edge + 16 * side, label - 4, "axis");
+    svg.Dot(edge + 16 * side, label - 4, 4, point.classes);
+    svg.Text(edge + 24 * side, label, point.name, {}, left ? "end" : "start");
     svg.Dot(px, py, 6, point.classes, point.name);
   }
 }
@@ -142,9 +140,10 @@ std::string SummarySection(const KernelReport& report) {
   text += Row("kernel", compiler::KernelKey(c.Product().program));
   text += Row("launch", LaunchText(report.facts, c));
   text += Row("predicted", PredictionText(report.facts, c));
-  text += Row("measured", MeasuredText(report));
+  text += Row("measured", MeasurementText(report.measured.ours));
+  for (const PeerTime& peer : report.measured.peers) text += Row(peer.name, PeerText(peer, c.problem));
   text += "</dl>";
-  return report.measured ? text + DrawSamples(*report.measured) : text;
+  return report.measured.ours ? text + DrawSamples(*report.measured.ours) : text;
 }
 
 std::string AdviceSection(const KernelReport& report) {
@@ -171,9 +170,13 @@ std::string RooflineSection(const KernelReport& report) {
   std::vector<RooflinePoint> points = {
       {least, best, "floor", Cat("the floor, with its launch: ", PrintFixed(best, 0), " TFLOP/s")},
       {moved, reached, "c0", Cat("this kernel, predicted: ", PrintFixed(reached, 0))}};
-  if (report.measured) {
-    const double measured = flops / report.measured->us * 1e-6;
+  if (const auto& ours = report.measured.ours) {
+    const double measured = flops / ours->us * 1e-6;
     points.push_back({moved, measured, "c1", Cat("this kernel, measured: ", PrintFixed(measured, 0))});
+  }
+  for (const PeerTime& peer : report.measured.peers) {
+    const double other = flops / peer.us * 1e-6;
+    points.push_back({least, other, "c4", Cat(peer.name, ", ", PrintFixed(peer.us, 2), " us: ", PrintFixed(other, 0))});
   }
   if (const auto& rival = report.facts.advised.rival) {
     const double other = flops / rival->prediction.us * 1e-6;
@@ -206,8 +209,12 @@ std::string RooflineSection(const KernelReport& report) {
   svg.Text(x.At(middle) + 12, y.At(middle * rate) + 12, Cat("memory: ", PrintFixed(rate, 1), " TB/s"), "strong");
   DrawPoints(points, x, y, svg);
   return Scrolled(svg.Take()) +
-         "<p class=\"note\">The roof: all tensor cores at their clock under load, and the rate of memory. No library "
-         "is among the points: laneshift bench compares with cuBLAS and cuDNN on a GPU.</p>";
+         Cat("<p class=\"note\">The roof: all tensor cores at their clock under load, and the rate of memory. ",
+             report.measured.peers.empty() ? "No library is among the points: laneshift bench --json compares with "
+                                             "cuBLAS and cuDNN on a GPU, and "
+                                             "inspect --peers reads what it printed."
+                                           : "Peers are drawn above the fewest bytes; how many they move is not known.",
+             "</p>");
 }
 
 std::string BytesSection(const KernelReport& report) {
@@ -216,7 +223,8 @@ std::string BytesSection(const KernelReport& report) {
     table.Add({std::string(level.level), PrintBytes(level.moved), level.Least(), level.Times()});
   return table.Take() +
          "<p class=\"note\">At least: operands and output once through memory; each operand once through the levels "
-         "above. Memory is the timing model's count, the others are exact counts of the tile program.</p>";
+         "above, and D once on its way out. Memory is the timing model's count, the others are counts of the tile "
+         "program; D's tiles are whole ones there.</p>";
 }
 
 std::string WavesSection(const KernelReport& report) {

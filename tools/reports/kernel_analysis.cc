@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "autotune/pipeline.h"
 #include "autotune/ranking.h"
 #include "base/integer_math.h"
 #include "base/text.h"
@@ -27,6 +28,35 @@ std::optional<RivalSchedule> BestOther(const Compilation& c) {
   const auto prediction = autotune::PredictTime(c.problem, *best, *c.target, c.device.machine);
   if (!prediction) return std::nullopt;
   return RivalSchedule{"The model's best schedule", *best, *prediction};
+}
+
+// Bytes of all steps of a kind, by all tiles. Where a role's accumulator has several blocks of rows, each has its
+// steps, which count the rows of all.
+double BytesOfSteps(const autotune::Pipeline& pipeline, const ir::Program& program, autotune::StepKind kind) {
+  double bytes = 0;
+  for (const autotune::PipelineRole& role : pipeline.roles) {
+    const int blocks = program.Blocks(program.roles[static_cast<size_t>(role.program_role)]);
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      const autotune::Step& step = role.tile.kind(i);
+      if (step.kind == kind) bytes += step.bytes * role.tile.times(i) / role.pingpong_roles / blocks;
+    }
+  }
+  return bytes * pipeline.tiles * pipeline.work;
+}
+
+// The way of D: staged in shared memory and stored from there in bulk, or stored by threads.
+Status AddOutputLevels(const Compilation& c, double least, std::vector<LevelBytes>& levels) {
+  using autotune::StepKind;
+  LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(c.problem, c.schedule, *c.target));
+  const autotune::Pipeline pipeline =
+      autotune::PipelineOf(c.problem, c.schedule, sketch.program, *c.target, autotune::kTracedPart);
+  const auto add = [&](std::string_view level, double bytes) {
+    if (bytes > 0) levels.push_back({level, bytes, least});
+  };
+  add("D, registers to shared memory", BytesOfSteps(pipeline, sketch.program, StepKind::kStage));
+  add("D, bulk stores from shared memory", BytesOfSteps(pipeline, sketch.program, StepKind::kStore));
+  add("D, stores by threads", BytesOfSteps(pipeline, sketch.program, StepKind::kStoreThreads));
+  return Ok();
 }
 
 }  // namespace
@@ -61,6 +91,7 @@ Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
   if (facts.traffic.all.tensor_copy_bytes > 0)
     facts.levels.push_back(
         {"of these, copies to Tensor Memory", static_cast<double>(facts.traffic.all.tensor_copy_bytes), 0});
+  LS_TRY(AddOutputLevels(c, BytesOfSource(contraction.d), facts.levels));
   return facts;
 }
 

@@ -59,7 +59,7 @@ class StampNames {
     }
   }
   static std::string_view WorkOf(OpCategory category) {
-    constexpr std::string_view kWork[] = {"run", "epilogue", "move operands in Tensor Memory", "load", "issue MMAs"};
+    constexpr std::string_view kWork[] = {"run", "epilogue", "move operands in Tensor Memory", "load", kMmaIssueName};
     return category == OpCategory::kFma ? "products" : kWork[RankOf(category)];
   }
 
@@ -178,6 +178,31 @@ void AddSpans(const WarpRecords& warp, const StampNames& names, const SmClock& c
   close(warp.header.end_clock);
 }
 
+// The device's timer has coarse steps, so that a clock may lie before the first warp's time there.
+void BeginAtZero(Timeline& timeline) {
+  double first = timeline.spans.empty() ? 0 : timeline.spans.front().begin;
+  for (const TimelineSpan& span : timeline.spans) first = std::min(first, span.begin);
+  for (TimelineSpan& span : timeline.spans) span.begin -= first, span.end -= first;
+}
+
+// Clocks from a stamp to the next, where the warp did the least between them.
+uint32_t ShortestStep(const std::vector<WarpRecords>& warps) {
+  uint32_t shortest = ~uint32_t{0};
+  for (const WarpRecords& warp : warps) {
+    uint32_t before = warp.header.begin_clock;
+    for (const StampRecord& record : warp.records) {
+      shortest = std::min(shortest, record.clock - before);
+      before = record.clock;
+    }
+  }
+  return shortest;
+}
+
+std::string PrintChange(double from, double to) {
+  const std::string percent = PrintFixed(100 * std::abs(to / std::max(from, 1e-9) - 1), 1);
+  return percent == "0.0" ? "as long" : Cat(percent, to > from ? "% more" : "% less");
+}
+
 uint64_t BeginOf(const std::vector<WarpRecords>& warps) {
   uint64_t begin = ~uint64_t{0};
   for (const WarpRecords& warp : warps) begin = std::min(begin, warp.header.begin_ns);
@@ -209,80 +234,13 @@ Result<Timeline> MeasuredTimeline(const StampedRun& run) {
     AddSpans(warp, names, clocks.at(warp.cta), timeline.tracks.size() - 1, timeline);
     full |= warp.header.records_end % StampBuffer::kWarpBytes == 0;
   }
+  BeginAtZero(timeline);
   timeline.note = Cat("Clocks at ", PrintFixed(1 / clocks.begin()->second.ns_per_clock, 2),
                       " GHz, from the first warp's begin. The kernel takes ", PrintFixed(run.plain_us, 2), " us, and ",
-                      PrintFixed(run.stamped_us, 2), " us with the stamps, ",
-                      PrintFixed(100 * (run.stamped_us / std::max(run.plain_us, 1e-9) - 1), 1), "% more.");
+                      PrintFixed(run.stamped_us, 2), " us with the stamps, ", PrintChange(run.plain_us, run.stamped_us),
+                      ". A stamp takes up to ", ShortestStep(warps), " clocks, the least between two of a warp.");
   if (full) timeline.note += " A warp had more stamps than its records hold; the last ones are missing.";
   return timeline;
-}
-
-namespace {
-
-// The shares of all tracks whose names begin with a role's, on average.
-struct RoleShare {
-  double works = 0, waits = 0;
-  int tracks = 0;
-  std::map<std::string, double> waits_for;
-};
-
-std::map<std::string, RoleShare> SharesOf(const Timeline& timeline) {
-  std::map<std::string, RoleShare> shares;
-  const std::vector<TrackUse> use = UseOf(timeline);
-  for (size_t i = 0; i < use.size(); ++i) {
-    const TimelineTrack& track = timeline.tracks[i];
-    if (track.group != "roles") continue;
-    RoleShare& share = shares[track.name.substr(0, std::min(track.name.find(", warp"), track.name.find(" of CTA")))];
-    ++share.tracks;
-    share.works += use[i].works;
-    share.waits += use[i].waits;
-    for (const TrackWait& wait : use[i].waits_for) share.waits_for[wait.what] += wait.share;
-  }
-  for (auto& [name, share] : shares) {
-    share.works /= share.tracks;
-    share.waits /= share.tracks;
-    for (auto& [what, part] : share.waits_for) part /= share.tracks;
-  }
-  return shares;
-}
-
-std::string Percent(double share) { return Cat(PrintFixed(100 * share, 0), "%"); }
-
-}  // namespace
-
-std::vector<RoleTime> CompareTimelines(const Timeline& model, const Timeline& measured) {
-  constexpr double kLeast = 0.01;
-  const auto of_model = SharesOf(model), of_device = SharesOf(measured);
-  std::vector<RoleTime> times;
-  for (const auto& [role, device] : of_device) {
-    const auto known = of_model.find(role);
-    if (known == of_model.end()) continue;
-    const auto add = [&, name = role](const std::string& what, double modelled, double seen) {
-      if (std::max(modelled, seen) >= kLeast) times.push_back({name, what, modelled, seen});
-    };
-    add("works", known->second.works, device.works);
-    std::map<std::string, std::pair<double, double>> waits;
-    for (const auto& [what, share] : known->second.waits_for) waits[what].first = share;
-    for (const auto& [what, share] : device.waits_for) waits[what].second = share;
-    for (const auto& [what, shares] : waits) add(what, shares.first, shares.second);
-  }
-  return times;
-}
-
-std::string ComparisonText(const Timeline& model, const Timeline& measured, const Screen& screen) {
-  TextTable table({{"role"},
-                   {"part of the time", Align::kLeft, Room::kLong},
-                   {"modelled", Align::kRight},
-                   {"measured", Align::kRight},
-                   {"apart", Align::kRight}});
-  for (const RoleTime& time : CompareTimelines(model, measured)) {
-    table.Add({{time.role},
-               {time.what},
-               {Percent(time.modelled)},
-               {Percent(time.measured)},
-               {Percent(std::abs(time.measured - time.modelled))}});
-  }
-  return table.Print(screen);
 }
 
 }  // namespace laneshift::tools

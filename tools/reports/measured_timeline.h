@@ -23,14 +23,4 @@ struct StampedRun {
 // Of the longest launch. kInternal: the kernel has left no records.
 Result<Timeline> MeasuredTimeline(const StampedRun& run);
 
-// A part of the time of a role's warps, on average: that it works, or that it waits for something.
-struct RoleTime {
-  std::string role, what;
-  double modelled = 0, measured = 0;
-};
-// Of the roles that both time lines have; what takes less than one part in a hundred in both is left out.
-std::vector<RoleTime> CompareTimelines(const Timeline& model, const Timeline& measured);
-// The same as a table.
-std::string ComparisonText(const Timeline& model, const Timeline& measured, const Screen& screen);
-
 }  // namespace laneshift::tools

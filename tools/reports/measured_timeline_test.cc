@@ -3,17 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
+#include "compiler/line_table.h"
 #include "compiler/plan/stamps.h"
 #include "device/assembler.h"
 #include "device/buffer.h"
 #include "device/stream.h"
+#include "ir/stamp_buffer.h"
 #include "laneshift/engine.h"
 #include "measure/device_operands.h"
 #include "measure/reference/host_reference.h"
@@ -125,12 +129,74 @@ INSTANTIATE_TEST_SUITE_P(
                     "wait for a full slot of acc"},
         StampedCase{"sm_90a", "conv_dgrad n=1 h=8 w=8 c=64 k=64 r=3 s=3 pad=1 stride=2", "", "wait for MMAs"}));
 
+// A device's timer has steps that are longer than the warps' begins are apart, and none of them is before the kernel's.
+TEST(MeasuredTimeline, BeginsAtZeroWithACoarseTimer) {
+  Stamped stamped("sm_90a", "gemm m=256 n=256 k=256", "tile=128x128x64 math=2");
+  constexpr uint64_t kStep = uint64_t{1} << 20;
+  uint64_t longer = 0;  // the last warp counts the time of all
+  for (std::vector<std::byte>& records : stamped.run.records) {
+    for (size_t at = 0; at + ir::StampBuffer::kWarpBytes <= records.size(); at += ir::StampBuffer::kWarpBytes) {
+      ir::StampHeader header;
+      std::memcpy(&header, records.data() + at, sizeof(header));
+      if (header.begin_ns == 0) continue;
+      header.begin_ns = kStep * (1 + header.begin_ns / kStep);
+      header.end_ns = header.begin_ns + kStep * ++longer;
+      std::memcpy(records.data() + at, &header, sizeof(header));
+    }
+  }
+  auto timeline = MeasuredTimeline(stamped.run);
+  ASSERT_TRUE(timeline) << timeline.error().message;
+  double first = 1e9;
+  for (const TimelineSpan& span : timeline->spans) first = std::min(first, span.begin);
+  EXPECT_EQ(first, 0);
+  timeline->kernel = "any";
+  const auto read = ParseTraceEvents(TraceEventsJson(*timeline).dump());
+  EXPECT_TRUE(read) << read.error().message;
+}
+
+// The kernel with stamps may be faster, by chance.
+TEST(MeasuredTimeline, SaysHowMuchLongerOrShorterTheKernelWithStampsIs) {
+  Stamped stamped("sm_90a", "gemm m=64 n=64 k=64", "");
+  const auto note = [&](double plain, double with_stamps) {
+    stamped.run.plain_us = plain, stamped.run.stamped_us = with_stamps;
+    return MeasuredTimeline(stamped.run)->note;
+  };
+  EXPECT_NE(note(100, 104).find("104.00 us with the stamps, 4.0% more. A stamp takes up to "), std::string::npos);
+  EXPECT_NE(note(100, 96).find("96.00 us with the stamps, 4.0% less."), std::string::npos) << note(100, 96);
+  EXPECT_NE(note(100, 100.01).find("with the stamps, as long."), std::string::npos);
+}
+
 TEST(MeasuredTimeline, OfNoRecordsIsAnError) {
   Stamped stamped("sm_90a", "gemm m=64 n=64 k=64", "");
   for (std::vector<std::byte>& records : stamped.run.records) std::fill(records.begin(), records.end(), std::byte{0});
   const auto timeline = MeasuredTimeline(stamped.run);
   ASSERT_FALSE(timeline);
   EXPECT_NE(timeline.error().message.find("no records"), std::string::npos);
+}
+
+// What reports and time lines need is made of copies: the kernel that runs has the same text as if nobody looked.
+TEST(Stamps, AndReportsChangeNoKernelThatRuns) {
+  for (const auto& [target_name, problem_text, schedule] :
+       {std::tuple{"sm_90a", "gemm m=4096 n=4096 k=4096", "tile=128x256x64 math=2"},
+        std::tuple{"sm_90a", "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1", ""},
+        std::tuple{"sm_100a", "gemm m=4096 n=4096 k=4096 epilogue=gelu", "cluster=2x1 ctas=2"},
+        std::tuple{"sm_100a", "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1", "reuse=lane_shift"}}) {
+    const target::Target& target = **target::FindTarget(target_name);
+    const Problem problem = *CompleteProblem(*ParseProblem(problem_text));
+    const auto chosen = autotune::ChooseSchedule(problem, *ParseSchedule(schedule), target, 132);
+    ASSERT_TRUE(chosen) << problem_text << ": " << chosen.error().message;
+    const auto program = compiler::BuildProgram(problem, *chosen, target);
+    ASSERT_TRUE(program);
+    const std::string plain = compiler::EmitPtx(*program, target)->ptx;
+    for (const char* timer : {"%clock", "%globaltimer"}) EXPECT_EQ(plain.find(timer), std::string::npos) << timer;
+    ir::Program stamped = *program;
+    compiler::AddStamps(stamped);
+    const std::string with_stamps = compiler::EmitPtx(stamped, target)->ptx;
+    for (const char* timer : {"%clock", "%globaltimer"}) EXPECT_NE(with_stamps.find(timer), std::string::npos) << timer;
+    EXPECT_NE(compiler::KernelKey(stamped), compiler::KernelKey(*program));
+    EXPECT_EQ(compiler::EmitLinedCode(*program, target, {.with_llvm_ir = true})->ptx, plain) << problem_text;
+    EXPECT_EQ(compiler::EmitPtx(*program, target)->ptx, plain) << problem_text;
+  }
 }
 
 // Stamps take a register, a store and no branch: what is timed is the kernel as it is.
@@ -169,22 +235,6 @@ TEST(MeasuredTimeline, SaysThatRecordsAreMissing) {
   const auto timeline = MeasuredTimeline(stamped.run);
   ASSERT_TRUE(timeline);
   EXPECT_NE(timeline->note.find("the last ones are missing"), std::string::npos) << timeline->note;
-}
-
-TEST(Comparison, HasARowForEachThingThatARoleDoes) {
-  Timeline model{.tracks = {{"roles", "load", 0}, {"units", "tensor core", 0}}};
-  model.spans = {{.track = 0, .begin = 0, .end = 5, .what = "issue loads"},
-                 {.track = 0, .begin = 5, .end = 10, .what = "wait for a free slot of ab", .waits = true}};
-  Timeline measured{.tracks = {{"roles", "load of CTA 0", 0}, {"roles", "load of CTA 1", 0}}};
-  for (const size_t track : {size_t{0}, size_t{1}}) {
-    measured.spans.push_back({.track = track, .begin = 0, .end = 2, .what = "load"});
-    measured.spans.push_back(
-        {.track = track, .begin = 2, .end = 10, .what = "wait for a free slot of ab", .waits = true});
-  }
-  const std::string text = ComparisonText(model, measured, {});
-  EXPECT_NE(text.find("works"), std::string::npos);
-  EXPECT_NE(text.find("50%       20%    30%"), std::string::npos) << text;
-  EXPECT_EQ(text.find("tensor core"), std::string::npos);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
       return NameOfSlotWait(ir::Side::kFull, ring);
     case StepKind::kRelease:
     case StepKind::kReleaseLate:
-      return Cat("wait for MMAs, release ", ring);
+      return Cat(kMmaWaitName, ", release ", ring);
     case StepKind::kAwaitProducts:
     case StepKind::kDrain:
       return kMmaWaitName;
@@ -40,7 +40,7 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
     case StepKind::kGather:
       return Cat("copy ", operand, " by threads");
     case StepKind::kMma:
-      return span.unit == TraceUnit::kRole ? "issue MMAs" : "MMA";
+      return span.unit == TraceUnit::kRole ? kMmaIssueName : "MMA";
     case StepKind::kTensorCopy:
       return "copy to Tensor Memory";
     case StepKind::kTensorMove:
@@ -134,9 +134,9 @@ Result<Timeline> ModelTimeline(const Compilation& c) {
 }
 
 Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule, const target::Target& target,
-                               const autotune::Machine& machine) {
+                               const autotune::Machine& machine, const autotune::SimulatedPart& part) {
   LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(problem, schedule, target));
-  const autotune::Pipeline pipeline = autotune::PipelineOf(problem, schedule, sketch.program, target);
+  const autotune::Pipeline pipeline = autotune::PipelineOf(problem, schedule, sketch.program, target, part);
   const autotune::ModelTrace trace = autotune::TraceTime(pipeline, machine);
   int ctas = 1, tiles = 0;
   for (const autotune::TracedSpan& span : trace.spans) {
@@ -158,7 +158,8 @@ Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule,
              .waits = span.waits});
   }
   timeline.tracks = tracks.Take();
-  timeline.note = Cat("The first ", tiles, " of ", trace.tiles, " tiles of the SM, after the launch");
+  timeline.note = Cat(tiles < trace.tiles ? Cat("The first ", tiles, " of ", trace.tiles) : Cat("All ", tiles),
+                      " tiles of the SM, after the launch");
   if (pipeline.counted < pipeline.products)
     timeline.note += Cat(", with ", pipeline.counted, " of ", pipeline.products, " MMA steps of each");
   timeline.note += Cat("; clocks at ", PrintFixed(trace.clock_ghz, 2), " GHz.");

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/pipeline.h"
 #include "tools/compilation.h"
 #include "tools/table.h"
 
@@ -37,14 +38,15 @@ struct Timeline {
   double End() const;
 };
 
-// Of the main kernel of a compilation, from the timing model.
+// Of the main kernel of a compilation, from the timing model: the first tiles.
 Result<Timeline> ModelTimeline(const Compilation& compilation);
-// The same of a schedule on a machine.
+// The same of a schedule on a machine, and as much of it as `part`.
 Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule, const target::Target& target,
-                               const autotune::Machine& machine);
+                               const autotune::Machine& machine, const autotune::SimulatedPart& part = {});
 
-// What waits are called in the model's time line and in a measured one, which are compared by these names.
+// What waits and MMAs are called in the model's time line and in a measured one, which are compared by these names.
 std::string NameOfSlotWait(ir::Side side, std::string_view ring);
+inline constexpr const char* kMmaIssueName = "issue MMAs";
 inline constexpr const char* kMmaWaitName = "wait for MMAs";
 inline constexpr const char* kStoreWaitName = "wait for stores";
 

@@ -15,6 +15,7 @@
 #include "tools/json_line.h"
 #include "tools/reports/advice_report.h"
 #include "tools/reports/kernel_analysis.h"
+#include "tools/reports/measured_times.h"
 #include "tools/reports/memory_map.h"
 #include "tools/reports/reuse_report.h"
 #include "tools/reports/schedule_view.h"
@@ -36,11 +37,12 @@ Examples:
   laneshift inspect gemm m=512 n=512 k=512 --schedule "tile=128x64" --dump-after lower_channels --no-ptx
   laneshift inspect gemm m=4096 n=4096 k=4096 --no-ptx --timeline trace.json
   laneshift inspect gemm m=4096 n=4096 k=4096 --no-ptx --html report.html
+  laneshift inspect gemm m=4096 n=4096 k=4096 --no-ptx --html report.html --peers bench.json
   laneshift inspect conv n=1 h=56 w=56 c=64 k=64 r=3 s=3 pad=1 --schedule "reuse=lane_shift" --no-ptx)";
 
 struct InspectOptions {
   std::vector<std::string> words, include;
-  std::string target, schedule, dump_after, ptxas, timeline, html, measured;
+  std::string target, schedule, dump_after, ptxas, timeline, html, measured, peers;
   ScheduleView view = ScheduleView::kShort;
   bool all_passes = false, no_ptx = false, json = false;
 };
@@ -133,10 +135,11 @@ struct Inspection {
   const Assembled assembled;
   const std::vector<autotune::ReuseMode> modes;
   const std::vector<compiler::PassDump> passes;
+  const MeasuredTimes measured;
 };
 
 void PrintJson(const Inspection& inspection, bool with_ptx) {
-  const auto& [c, facts, assembled, modes, passes] = inspection;
+  const auto& [c, facts, assembled, modes, passes, measured] = inspection;
   const CompiledKernel& product = c.Product();
   Json pack = nullptr, totals = Json::array();
   for (const InspectedKernel& kernel : assembled) {
@@ -163,6 +166,7 @@ void PrintJson(const Inspection& inspection, bool with_ptx) {
                {"totals", std::move(totals)},
                {"totals_bytes", c.workspace.BytesFor(compiler::WorkspaceUse::kPartialRows)}};
   json.update(KernelAnalysisJson(facts, c));
+  json.update(MeasuredTimesJson(measured, c.problem));
   Json census = Json::object();
   for (const OpcodeCount& row : Census(product.module.ptx)) census[row.opcode] = row.count;
   json["census"] = std::move(census);
@@ -258,7 +262,7 @@ void PrintKernel(const Pages& pages, const InspectedKernel& assembled, const Com
 }
 
 void PrintPages(const Inspection& inspection, bool with_ptx, ScheduleView view) {
-  const auto& [c, facts, assembled, modes, passes] = inspection;
+  const auto& [c, facts, assembled, modes, passes, measured] = inspection;
   const Pages pages;
   const CompiledKernel& product = c.Product();
   pages.Item("problem", PrintProblem(c.problem));
@@ -266,6 +270,8 @@ void PrintPages(const Inspection& inspection, bool with_ptx, ScheduleView view) 
   pages.Item("schedule", Cat(ShowSchedule(PrintSchedule(c.schedule), view), " (", ChoiceOriginName(c.choice), ")"));
   pages.Item("launch", LaunchText(facts, c));
   pages.Item("predicted", PredictionText(facts, c));
+  pages.Item("measured", MeasurementText(measured.ours));
+  for (const PeerTime& peer : measured.peers) pages.Item("peer", Cat(peer.name, ": ", PeerText(peer, c.problem)));
   pages.Item("kernel", compiler::KernelKey(product.program));
   for (const InspectedKernel& kernel : assembled) {
     if (&kernel.compiled != &product) PrintKernel(pages, kernel, c, with_ptx);
@@ -335,6 +341,18 @@ Result<std::optional<Timeline>> ReadMeasured(const Compilation& c, const Inspect
   return std::optional<Timeline>(std::move(*timeline));
 }
 
+// What the store and a file of `bench --json` know of the problem.
+Result<MeasuredTimes> TimesOf(const Compilation& c, const InspectOptions& options) {
+  MeasuredTimes times{.ours = MeasurementOf(c.schedule, c.trials)};
+  if (options.peers.empty()) return times;
+  constexpr uint64_t kMostBytes = 64 << 20;
+  LS_ASSIGN(const std::string text, base::ReadFile(options.peers, kMostBytes));
+  auto peers = ReadPeers(text, c.problem, c.target->name);
+  if (!peers) return peers.error().Within(options.peers);
+  times.peers = std::move(*peers);
+  return times;
+}
+
 Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   ProblemReader reader = ProblemReader::ForLooking(options.target, SourceOptionsOf(settings, options.include));
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
@@ -343,13 +361,15 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
       const Compilation compilation,
       CompileProblem(problems[0], options.schedule, options.html.empty() ? Keep::kPtx : Keep::kPtxAndLlvm, reader));
   LS_ASSIGN(std::optional<Timeline> measured, ReadMeasured(compilation, options));
+  LS_ASSIGN(MeasuredTimes times, TimesOf(compilation, options));
   LS_ASSIGN(const std::vector<compiler::PassDump> passes, SelectPasses(compilation, options));
   LS_ASSIGN(KernelAnalysis facts, AnalyseKernel(compilation));
   const Inspection inspection{.compilation = compilation,
                               .facts = std::move(facts),
                               .assembled = AssembleAll(compilation, options.ptxas),
                               .modes = ModesOf(compilation),
-                              .passes = passes};
+                              .passes = passes,
+                              .measured = std::move(times)};
   if (options.json) {
     PrintJson(inspection, !options.no_ptx);
   } else {
@@ -358,7 +378,10 @@ Result<int> Inspect(const InspectOptions& options, const Settings& settings) {
   if (!options.timeline.empty()) LS_TRY(ShowTimeline(compilation, options));
   if (!options.html.empty()) {
     LS_ASSIGN(KernelReport report, GatherReport(compilation, reader, options.ptxas));
-    report.measured_timeline = std::move(measured);
+    report.measured = inspection.measured;
+    if (measured) {
+      LS_TRY(AddMeasuredTimeline(std::move(*measured), report));
+    }
     LS_TRY(WriteOutput(options.html, RenderReport(report)));
   }
   return kExitOk;
@@ -391,6 +414,11 @@ Verb AddInspect(CLI::App& app, const Settings& settings) {
   verb->add_option("--measured", options->measured,
                    "with --html: the time line that `run --timeline FILE` measured of this kernel on a GPU, which the "
                    "report shows below the model's")
+      ->type_name("FILE");
+  verb->add_option(
+          "--peers", options->peers,
+          "the JSON of `laneshift bench --json`: the times of cuBLAS or cuDNN for this problem, which are shown "
+          "next to the kernel's and become points of the report's roofline")
       ->type_name("FILE");
   AddFull(*verb, options->view);
   verb->add_flag("--json", options->json, "one JSON object on stdout");

@@ -16,6 +16,7 @@
 #include "tools/reports/emulated_timeline.h"
 #include "tools/reports/run_report.h"
 #include "tools/reports/schedule_view.h"
+#include "tools/reports/timeline_comparison.h"
 #include "tools/table.h"
 #include "tools/terminal.h"
 #include "tools/verbs/verbs.h"
@@ -105,8 +106,10 @@ Status ShowTimeline(const ProblemOutcome& run, const Engine& engine, const RunOp
   measured.kernel = KernelText(run.problem, schedule.value, parts.target);
   const autotune::Machine machine =
       autotune::MachineOf(parts.target, parts.device.facts().sm_count, parts.device_key, parts.store);
-  LS_ASSIGN(const Timeline model, ModelTimeline(run.problem, schedule.value, parts.target, machine));
-  return WriteTimeline(measured, ComparisonText(model, measured, screen) + "\n", screen, options);
+  LS_ASSIGN(const Timeline model,
+            ModelTimeline(run.problem, schedule.value, parts.target, machine, autotune::kTracedPart));
+  const std::string comparison = ComparisonText(CompareTimelines(model, measured), screen);
+  return WriteTimeline(measured, Cat(comparison, "\n"), screen, options);
 }
 
 Result<int> Run(const RunOptions& options, const Settings& settings) {
