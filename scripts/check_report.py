@@ -4,8 +4,8 @@
   scripts/check_report.py build/laneshift                       # checks six kernels
   scripts/check_report.py build/laneshift --screenshots DIR     # and keeps a picture of each, wide and narrow, light and dark
 
-Fails if a page writes to its console, lacks a section, is wider than its window, cuts a text off or makes it too small
-to read, or does not mark, sort, choose and step. Needs chromium (Debian's package, or --chromium PATH). With the Python package `perfetto` and its trace_processor, which it
+Fails if a page writes to its console, lacks a section, is wider than its window, cuts a text off, makes it too small
+to read or lays it on another, or does not mark, sort, choose and step. Needs chromium (Debian's package, or --chromium PATH). With the Python package `perfetto` and its trace_processor, which it
 downloads when it is first used, the time lines are also loaded and queried there; without them that part is skipped and
 said so.
 """
@@ -29,6 +29,7 @@ KERNELS = [
     ("lane_shift", "sm_100a", "conv n=32 h=28 w=28 c=64 k=64 r=3 s=3 pad=1", "reuse=lane_shift", set()),
     ("grouped", "sm_100a", "grouped_gemm groups=16 m=8192 n=2048 k=2048", "", {"lanes"}),
 ]
+WITH_PEERS = {"block_scaled", "row_offset_hopper"}
 SECTIONS = ["summary", "why", "roofline", "timeline", "pipeline", "waves", "bytes", "tensor-memory", "shared-memory",
             "registers", "lanes", "schedules", "census", "code"]
 # Chromium's own messages about a machine without a display or D-Bus are no errors of the page.
@@ -46,12 +47,16 @@ const small = [...document.querySelectorAll("svg:not(.swatch)")].filter(svg => {
   const box = svg.getBoundingClientRect();
   return box.width > 0 && box.width < 0.84 * svg.viewBox.baseVal.width;
 }).length;
+// Names of the roofline that lie on each other.
+const names = [...document.querySelectorAll("#roofline svg text")].map(text => [text.textContent, text.getBoundingClientRect()]);
+const laid = names.flatMap(([name, a], i) => names.slice(i + 1).filter(([, b]) =>
+  Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3).map(([other]) => name + " on " + other));
 const heads = document.querySelectorAll("#schedules th"), first = () => document.querySelector("#schedules tbody td").textContent;
 heads[0].click(); const up = first(); heads[0].click();
 if (slider) { slider.value = 1; slider.dispatchEvent(new Event("input")); }
 document.title = ["WIDTH", document.documentElement.scrollWidth, "of", window.innerWidth,
   "lit", ...["program", "llvm", "ptx"].map(text => document.querySelectorAll("#" + text + "-text i.lit").length > 0), "sorted", up !== first(),
-  "tiles", document.querySelectorAll("#shared-memory details[open].chosen").length, "cut", cut.join("; ") || "none", "small", small,
+  "tiles", document.querySelectorAll("#shared-memory details[open].chosen").length, "cut", cut.join("; ") || "none", "small", small, "laid", laid.join("; ") || "none",
   "tap", taps.length ? taps.findIndex(tap => !tap.hidden) : 1].join(" ");
 </script>"""
 
@@ -84,9 +89,18 @@ def check_page(chromium, page, absent):
                           browse(chromium, measured, "--dump-dom", f"--window-size={width},1000").stdout)
         if not title or int(title[1]) > int(title[2]):
             failures.append(f"wider than its window of {width}: {title[0] if title else 'not measured'}")
-        elif title[3] != "lit true true true sorted true tiles 1 cut none small 0 tap 1":
+        elif title[3] != "lit true true true sorted true tiles 1 cut none small 0 laid none tap 1":
             failures.append(f"its script does not do what it should: {title[3]}")
     return failures
+
+
+def peers_of(page):
+    """What `laneshift bench --json` would print of the page's problem, with peers that are about as fast."""
+    report = json.loads(re.search(r'id="report-json">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+    us = report["prediction"]["us"]
+    peers = {"cudnn": 1.02, "cublas": 0.98, "cublas_best": 0.97}
+    return {"problem": report["problem"], "target": report["target"], "device": "a GPU", "time_us": us,
+            **{f"{name}_us": us * times for name, times in peers.items()}, **{f"vs_{name}": times for name, times in peers.items()}}
 
 
 def take_screenshots(chromium, page, directory):
@@ -165,8 +179,12 @@ def main():
         scratch = pathlib.Path(scratch)
         for name, target, problem, schedule, absent in KERNELS:
             page, trace = scratch / f"{name}.html", scratch / f"{name}.json"
-            run_program(arguments.program, ["inspect", *problem.split(), "--target", target, "--schedule", schedule, "--no-ptx",
-                                            "--html", str(page), "--timeline", str(trace)], str(scratch / "cache"))
+            call = ["inspect", *problem.split(), "--target", target, "--schedule", schedule, "--no-ptx", "--html", str(page)]
+            run_program(arguments.program, [*call, "--timeline", str(trace)], str(scratch / "cache"))
+            if name in WITH_PEERS:  # and with a time line that stands for a measured one
+                peers = scratch / "bench.json"
+                peers.write_text(json.dumps(peers_of(page)) + "\n")
+                run_program(arguments.program, [*call, "--measured", str(trace), "--peers", str(peers)], str(scratch / "cache"))
             print(f"{name}: {page.stat().st_size // 1024} KiB")
             failures = check_page(arguments.chromium, page, absent) + check_timeline(trace)
             if arguments.screenshots:

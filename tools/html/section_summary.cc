@@ -205,8 +205,8 @@ std::string RooflineSection(const KernelReport& report) {
                ShortNumber(y.At(peak)), "L", ShortNumber(x.to), " ", ShortNumber(y.At(peak))),
            "roof");
   svg.Text(x.to, y.At(peak) - 6, Cat("tensor cores: ", PrintFixed(peak, 0), " TFLOP/s"), "strong", "end");
-  const double middle = std::sqrt(low * ridge);
-  svg.Text(x.At(middle) + 12, y.At(middle * rate) + 12, Cat("memory: ", PrintFixed(rate, 1), " TB/s"), "strong");
+  const double foot = low * std::pow(ridge / low, 0.12);  // below the names of points
+  svg.Text(x.At(foot) + 14, y.At(foot * rate) + 12, Cat("memory: ", PrintFixed(rate, 1), " TB/s"), "strong");
   DrawPoints(points, x, y, svg);
   return Scrolled(svg.Take()) +
          Cat("<p class=\"note\">The roof: all tensor cores at their clock under load, and the rate of memory. ",
