@@ -403,7 +403,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "26:40256d5619a1e560470892c9c37ee527";
+  constexpr std::string_view kChoices = "26:cb28689d1957ddc4c53605aacdade0e6";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -226,7 +226,7 @@ class RoleRun {
         return true;
       }
       case StepKind::kAwaitProducts:
-        time_.Await(own_done_, Bound::kProductLatency, signal_);
+        time_.Await(own_done_);  // between blocks of rows of a warpgroup, without a barrier
         return true;
       case StepKind::kDrain: {
         Place& place = places_[static_cast<size_t>(step.ring)];
@@ -250,7 +250,8 @@ class RoleRun {
         own_done_.Spend(Bound::kProductLatency, machine.product_latency);
         shared.tensor.Spend(product.bound, product.clocks);
         done_ = shared.tensor.After(Bound::kProductLatency, machine.product_latency);
-        signal_ = machine.product_signal + (step.pair ? machine.pair_signal : 0);
+        if (step.interleaved) own_done_ = done_ = shared.tensor;
+        signal_ = step.interleaved ? 0 : machine.product_signal + (step.pair ? machine.pair_signal : 0);
         multiplied_ = true;
         return true;
       }
@@ -512,12 +513,11 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
 }  // namespace
 
 ProductTime TimeOf(const Step& p, const Machine& machine) {
-  // An instruction covers 32 bytes of K of all its rows.
   const double columns = p.tensor_memory && p.pair && p.rows <= 64 ? p.columns / 2 : p.columns;
-  const double multiply = columns / machine.product_columns * p.units;
-  const double read = ((p.a_shared ? p.rows : 0) + p.columns * p.b_share) * p.units * kStepBytes / machine.shared_read;
-  return {.clocks = p.depth * std::max(multiply, read),
-          .bound = read > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
+  const double multiply = columns / machine.product_columns * p.units;  // an instruction: 32 bytes of K of all rows
+  const double read = ((p.a_shared ? p.rows : 0) + p.columns * p.b_share) * p.units;
+  const double port = (read + p.written) * kStepBytes / machine.shared_read;
+  return {p.depth * std::max(multiply, port), port > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
 }
 
 BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShare& share, double tiles) {

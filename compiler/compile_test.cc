@@ -178,6 +178,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
        "tile=128x128 stages=4 math=2"},
       {"gemm_parts", "sm_100a", "grouped_gemm groups=4 m=256 n=256 k=2048 layout=k", "tile=128x128 stages=4"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
+      {"gemm_slot_scales", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block", "tile=128x160x128 stages=3"},
       {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_padded", "sm_100a", "gemm m=256 n=256 k=256 a=e2m1 b=e3m2", "tile=128x128x128 stages=4"},
       {"gemm_padded_mx", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 b=e2m3 scale=mx", "tile=128x128x128 stages=3"},

@@ -51,6 +51,26 @@ Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
   return Broken(12, Cat("it reads set ", set, " of scale factors, which was not loaded before"));
 }
 
+// Lines of 16 bytes: of A its rows one after the other, of B one for each run of columns.
+Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
+  const auto& attrs = op.As<SlotScaleFactorsAttrs>();
+  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  if (values_[op.operands[0]].slot == SlotState::kPut) return Broken(11, "it reads a slot that was put");
+  const std::pair<int, int> tiles[] = {{attrs.a_tile, program_.tile_m / kFactorsOfLine},
+                                       {attrs.b_tile, ScaleRunsOfTile(program_.tile_n)}};
+  for (const auto& [tile, lines] : tiles) {
+    if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
+      return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+    const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
+    if (layout.type == DataType::kF32 && layout.outer >= lines && layout.inner == kFactorsOfLine &&
+        layout.swizzle == Swizzle::kNone)
+      continue;
+    return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " is not ", lines, " lines of ",
+                          kFactorsOfLine, " f32 scale factors"));
+  }
+  return Ok();
+}
+
 // The columns of the promoted accumulator that the fragment covers.
 Status RoleVerifier::CheckPromoted(int column, const FragmentLayout& piece) const {
   if (!promoted_) return Broken(12, "it uses promoted sums that were not cleared before");

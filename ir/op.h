@@ -294,6 +294,12 @@ struct ReadScaleFactorsAttrs {
   int set = 0;
   bool operator==(const ReadScaleFactorsAttrs&) const = default;
 };
+// Tiles of the slot.
+struct SlotScaleFactorsAttrs {
+  int a_tile = 0, b_tile = 0;
+  FragmentKind fragment = FragmentKind::kRowPerLane;
+  bool operator==(const SlotScaleFactorsAttrs&) const = default;
+};
 struct ClearPromotedAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   bool operator==(const ClearPromotedAttrs&) const = default;
@@ -442,8 +448,9 @@ using Attrs =
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
                  AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
                  CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                 ReadScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
-                 GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 ReadScaleFactorsAttrs, SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs,
+                 QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs,
+                 WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -260,6 +260,10 @@ template <> inline constexpr auto kFields<ScaleFactorsAttrs> = std::tuple{
     Field{"set", &ScaleFactorsAttrs::set}};
 template <> inline constexpr auto kFields<ReadScaleFactorsAttrs> = std::tuple{
     Field{"set", &ReadScaleFactorsAttrs::set}};
+template <> inline constexpr auto kFields<SlotScaleFactorsAttrs> = std::tuple{
+    Field{"a_tile", &SlotScaleFactorsAttrs::a_tile},
+    Field{"b_tile", &SlotScaleFactorsAttrs::b_tile},
+    Field{"fragment", &SlotScaleFactorsAttrs::fragment}};
 template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
     Field{"fragment", &ClearPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{

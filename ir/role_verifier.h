@@ -129,6 +129,7 @@ class RoleVerifier {
   Status CheckDepthwise(const Op& op) const;
   Status CheckScaleFactors(const Op& op);
   Status CheckReadScaleFactors(const Op& op) const;
+  Status CheckSlotScaleFactors(const Op& op) const;
   Status CheckPromoted(int column, const FragmentLayout& piece) const;
   Status CheckStaging(const Op& op, int index) const;
   Status CheckStaged(const Op& op, const Buffer& buffer) const;

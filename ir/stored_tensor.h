@@ -123,6 +123,14 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role);
 
 // Runs of kScaleRun in an extent, the last one possibly shorter.
 constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
+// Scale factors in a line of 16 bytes of shared memory.
+inline constexpr int kFactorsOfLine = 4;
+// Of a tile of `columns` that begins at a multiple of them: the columns that always share a scale factor of
+// scale=block, and the most runs that it has a part of.
+constexpr int ColumnsOfScale(int columns) { return std::gcd(columns, static_cast<int>(kScaleRun)); }
+constexpr int ScaleRunsOfTile(int columns) {
+  return static_cast<int>(ScaleRuns(kScaleRun - ColumnsOfScale(columns) + columns));
+}
 // Scale factors that the tensor core multiplies by (Scaling::kMx, kNv): their type, and the elements along K for which
 // there is one.
 struct BlockScaling {

@@ -196,7 +196,8 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
     if (placed) return BrokenRule(4, Cat("shared channel ", channel.name, " has rows or columns"));
     for (const TileSlot& tile : channel.tiles) {
       LS_TRY(CheckLayout(Cat("tile ", tile.name, " of ", channel.name), tile.layout));
-      const bool blocks = ScaleBlock::Holds(tile.layout.type) || MetadataBlock::Holds(tile.layout);
+      const bool factors = tile.layout.type == DataType::kF32 && tile.layout.inner == kFactorsOfLine;
+      const bool blocks = ScaleBlock::Holds(tile.layout.type) || MetadataBlock::Holds(tile.layout) || factors;
       if (tile.layout.swizzle == Swizzle::kNone && !blocks)
         return BrokenRule(3, Cat("tile ", tile.name, " of ", channel.name, " has no swizzle, and is multiplied"));
     }

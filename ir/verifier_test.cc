@@ -36,6 +36,7 @@ constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kParts = "gemm_parts_sm_100a_scheduled";
 constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
+constexpr std::string_view kSlotScales = "gemm_slot_scales_sm_90a_scheduled";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
@@ -59,7 +60,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kOffset,    kShift,       kShiftLowered, kFused,         kMasked,    kPingpong,        kPingpongLowered,
         kPack,      kReductions,  kLines,        kWords,         kResident,  kResidentColumns, kResidentLowered,
         kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized, kParts,           kPartsLowered,
-        kDepthwise}) {
+        kDepthwise, kSlotScales}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -337,6 +338,9 @@ constexpr Broken kBrokenConvolutions[] = {
     {12, kShift, "tensor.shift %189\n", "tensor.shift %174\n", "channel acc is not an operand of 128 lanes and 32 columns in Tensor Memory"},
     {12, kOffset, "row=2\n", "row=9\n", "tile x0 is not bf16 of m=128"},
     {12, kOffset, "row=1\n", "row=-1\n", "tile x0 is not bf16 of m=128"},
+    {8, kSlotScales, "a_tile=2 b_tile=3", "a_tile=4 b_tile=3", "channel ab has no tile 4"},
+    {12, kSlotScales, "a_tile=2 b_tile=3", "a_tile=3 b_tile=2", "tile sb is not 32 lines of 4 f32 scale factors"},
+    {12, kSlotScales, "a_tile=2 b_tile=3", "a_tile=2 b_tile=0", "tile a is not 2 lines of 4 f32 scale factors"},
     {13, kShiftLowered, "private column=0", "private column=1", "overlap at column"},
 };
 // clang-format on

@@ -143,7 +143,9 @@ PointerRules::PointerRules(const Problem& problem) {
     const int64_t promised = ir::AlignmentOf(problem, role);
     // Of scale factors or metadata, which tensor maps address.
     const bool in_rows = compiler::PacksFactors(problem) && role != OperandRole::kBlockScaleD;
-    const bool blocks = (ir::ScaleBlock::Holds(tensor.type) && !in_rows) || role == OperandRole::kMetadataA;
+    const bool of_operand = role == OperandRole::kScaleA || role == OperandRole::kScaleB;
+    const bool blocks = (ir::ScaleBlock::Holds(tensor.type) && !in_rows) || role == OperandRole::kMetadataA ||
+                        (of_operand && tensor.type == DataType::kF32 && tensor.rank > 1);
     rules_.push_back({.name = std::string(ir::NameOf(problem, role)),
                       .index = static_cast<size_t>(role),
                       .align = promised != 0 ? promised

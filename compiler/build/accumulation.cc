@@ -89,6 +89,17 @@ Accumulation::ScaleFactors Accumulation::ReadScaleFactors(Builder& b, const Prod
   return scale_factors;
 }
 
+Accumulation::ScaleFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot,
+                                                          ValueId block) const {
+  ScaleFactors scale_factors;
+  for (const ValueId row : tile.tile_rows) {
+    scale_factors.push_back(
+        b.SlotScaleFactors({slot, row, tile.corner.column, block},
+                           {.a_tile = scale_tiles.of_a, .b_tile = scale_tiles.of_b, .fragment = fragment}));
+  }
+  return scale_factors;
+}
+
 void Accumulation::Promote(Builder& b, const ScaleFactors& scale_factors) const {
   if (!promotes || in_tensor_memory) return;
   promotion == Promotion::kByBlock ? AddBlock(b, scale_factors, blocks - 1, 0) : AddRegisters(b, scale_factors, 0);

@@ -20,6 +20,7 @@ struct ProductTile {
   ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has a separate one
   // Of D, at which the warp's sums of each block of rows begin; none where the role adds none up.
   std::vector<ir::ValueId> warp_rows{};
+  std::vector<ir::ValueId> tile_rows{};  // the same, of the tile
 };
 
 // Channels of a main loop whose blocks of K have a slot each.
@@ -38,7 +39,8 @@ struct Accumulation {
   std::vector<int> rings{};     // of operands, whose slots are released by role
   std::vector<ColumnRun> runs{};
   ir::FragmentKind fragment{};
-  int scale_runs = 0;  // scale factors of B along a tile; 0: blocks of K have none
+  int scale_runs = 0;  // scale factors of B along a tile that threads load; 0: none
+  SlotScales scale_tiles{};
 
   // Those of a block of K for each block of rows of the tile; none where blocks of K have no scale factors.
   using ScaleFactors = std::vector<ir::ValueId>;
@@ -69,6 +71,9 @@ struct Accumulation {
   // registers than those that the block still needs, and copies them in front of the next MMA, which then waits.
   void LoadScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId block, int ahead, int place) const;
   ScaleFactors ReadScaleFactors(ir::Builder& b, const ProductTile& tile, int place) const;
+  // The same from the slot of the ring in which they come with the operands. Before the MMAs: they are read while these
+  // run, and before the slot is released.
+  ScaleFactors SlotScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId slot, ir::ValueId block) const;
   // Where the role that multiplies promotes: adds the sums of the products since the last call to those of the tile.
   // After the release of what was multiplied.
   void Promote(ir::Builder& b, const ScaleFactors& scale_factors) const;

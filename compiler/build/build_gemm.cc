@@ -4,12 +4,15 @@
 #include <string_view>
 #include <utility>
 
+#include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/build/block_operands.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/matrix_loader.h"
 #include "compiler/build/ring_mainloop.h"
+#include "compiler/build/run_scale_loader.h"
 #include "compiler/legality/promotion.h"
+#include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
 #include "ir/stored_tensor.h"
 
@@ -114,6 +117,22 @@ void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, 
   blocks.Join(schedule, "scales", scaling.run);
 }
 
+// Those that the role that multiplies applies to sums: in the slots of the ring after the operands.
+void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
+  std::vector<ir::TileSlot>& slot = parts.channels[0].tiles;
+  const auto add = [&](Operand operand, const ir::SharedLayout& layout) {
+    const int tile = static_cast<int>(slot.size());
+    slot.push_back({operand == Operand::kA ? "sa" : "sb", layout});
+    parts.loaders.push_back(std::make_unique<RunScaleLoader>(
+        LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = tile}, operand, layout));
+    return tile;
+  };
+  parts.terms.scale_tiles.of_a = add(Operand::kA, RunScaleTile(Operand::kA, schedule.tile_m / ir::kFactorsOfLine));
+  constexpr int kGroup = 8;  // lines: columns of tiles are whole groups
+  const int runs = base::RoundUp(ir::ScaleRunsOfTile(schedule.tile_n), kGroup);
+  parts.terms.scale_tiles.of_b = add(Operand::kB, RunScaleTile(Operand::kB, runs));
+}
+
 void AddMetadata(const Schedule& schedule, DataType type, KernelParts& parts) {
   BlockParts blocks(parts);
   blocks.Add<MetadataLoader>(MetadataTiles(type, schedule.tile_k), "ea", ir::MetadataBlock::Depth(type));
@@ -157,6 +176,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   } else if (contraction.IsSparse()) {
     AddMetadata(schedule, contraction.a.type(), parts);
   } else {
+    if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }
   parts.output = std::make_unique<MatrixOutput>(contraction);

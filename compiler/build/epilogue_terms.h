@@ -10,6 +10,13 @@
 
 namespace laneshift::compiler {
 
+// Tiles of the operands' ring with the scale factors of a block of K; -1: they do not come in its slots.
+struct SlotScales {
+  int of_a = -1, of_b = -1;
+
+  bool InSlots() const { return of_a >= 0; }
+};
+
 struct EpilogueTerms {
   DataType type = DataType::kBf16;  // of D
   DataType c_type = DataType::kBf16;
@@ -17,6 +24,7 @@ struct EpilogueTerms {
   bool adds_c = false;
   BiasAxis bias = BiasAxis::kNone;
   Scaling scale = Scaling::kNone;
+  SlotScales scale_tiles{};  // of scale=block
   OutputScaling d_scale = OutputScaling::kNone;
   bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;

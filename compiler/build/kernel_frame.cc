@@ -9,6 +9,7 @@
 #include "compiler/build/tile_epilogue.h"
 #include "compiler/build/tile_loop.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -186,7 +187,9 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
                     .rings = channels.rings,
                     .fragment = plan.fragment};
   if (terms.promotes) sums.runs = plan.Runs();
-  if (terms.scale == Scaling::kBlock) sums.scale_runs = std::max(1, schedule.tile_n / static_cast<int>(kScaleRun));
+  sums.scale_tiles = terms.scale_tiles;
+  if (terms.scale == Scaling::kBlock && !terms.scale_tiles.InSlots())
+    sums.scale_runs = ir::ScaleRunsOfTile(schedule.tile_n);
   return sums;
 }
 
@@ -346,6 +349,7 @@ void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const 
   }
   ProductTile product{.corner = tiles_.CornerOf(b, tile)};
   product.warp_rows = epilogue_.WarpRows(b, product.corner);
+  if (parts_.terms.scale_tiles.InSlots()) product.tile_rows = epilogue_.TileRows(b);
   b.ClearPromoted({}, {.fragment = plan_.fragment});
   plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInOrder(b, consumer, product);
   epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_rows);

@@ -82,7 +82,7 @@ void DeclareFunction(const FunctionCall& call, DataType d, std::vector<ir::Progr
 void AddScaleParams(const EpilogueTerms& terms, std::vector<ir::Param>& params) {
   if (terms.scale == Scaling::kNv)
     params.insert(params.end(), {{Binding::kBaseTensorScaleA, {}}, {Binding::kBaseTensorScaleB, {}}});
-  if (terms.scale != Scaling::kNone && !ir::BlockScalingOf(terms.scale))
+  if (terms.scale != Scaling::kNone && !ir::BlockScalingOf(terms.scale) && !terms.scale_tiles.InSlots())
     params.insert(params.end(), {{Binding::kBaseScaleA, {}}, {Binding::kBaseScaleB, {}}});
   if (terms.HasScaleOfD()) params.push_back({Binding::kBaseScaleD, {}});
   if (terms.d_scale != OutputScaling::kNone) params.push_back({Binding::kBaseBlockScaleD, {}});

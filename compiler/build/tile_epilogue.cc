@@ -24,6 +24,13 @@ std::vector<ValueId> TileEpilogue::WarpRows(Builder& b, const Corner& corner) co
   return rows;
 }
 
+std::vector<ValueId> TileEpilogue::TileRows(Builder& b) const {
+  std::vector<ValueId> rows = {b.WarpRow({}, {.rows = steps_.RowsOfWarp()})};
+  for (int block = 1; block < plan_.blocks; ++block)
+    rows.push_back(b.Add({rows.front(), b.Constant(block * kWarpRows * plan_.warps)}));
+  return rows;
+}
+
 void TileEpilogue::ForEachPanel(Builder& b, const std::function<void(const Panel&)>& write) const {
   const int all = plan_.columns, panel = plan_.staging.panel;
   if (InLoop()) {

@@ -263,7 +263,19 @@ MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::Operan
           .box = {kRow, param.box.outer / kLines, 1}};
 }
 
+// Scale factors of scale=block: of A rows of M, of B rows of K.
+MappedTensor RunScaleTensor(const StoredTensor& memory, Operand operand, const ir::Param& param) {
+  const int64_t rows = operand == Operand::kA ? 1 : param.box.outer;
+  return {.operand = operand,
+          .component = ir::OperandComponent::kScales,
+          .type = memory.type,
+          .dims = {memory.Inner(), memory.extents[StoredTensor::kPixel], memory.extents[StoredTensor::kImage]},
+          .strides = {memory.pitches[StoredTensor::kPixel], memory.pitches[StoredTensor::kImage]},
+          .box = {int64_t{param.box.outer} * param.box.inner / rows, rows, 1}};
+}
+
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
+  if (contraction.scale == Scaling::kBlock) return RunScaleTensor(contraction.Of(operand).scales, operand, param);
   LS_CHECK(ir::BlockScalingOf(contraction.scale).has_value(), "no scale factors in blocks");
   return BlockTensor(contraction.Of(operand).scales, operand, ir::OperandComponent::kScales, param);
 }

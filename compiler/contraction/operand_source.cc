@@ -104,11 +104,12 @@ DistanceNames NamesOf(SourceKind kind) {
   __builtin_unreachable();
 }
 
-// The blocks of scale factors that copies of A or B read: those in memory, or those that factors in rows are packed to
+// The scale factors that copies of A or B read: those in memory, or the blocks that factors in rows are packed to
 // (compiler/plan/factor_packing.h).
 template <typename Kind>
-StoredTensor ScaleBlocksOf(Kind kind, Operand operand) {
-  if (!ir::BlockScalingOf(kind.scale) || (operand != Operand::kA && operand != Operand::kB)) return {};
+StoredTensor ScalesOf(Kind kind, Operand operand) {
+  const bool scaled = ir::BlockScalingOf(kind.scale) || kind.scale == Scaling::kBlock;
+  if (!scaled || (operand != Operand::kA && operand != Operand::kB)) return {};
   if constexpr (requires { kind.scale_layout; }) kind.scale_layout = ScaleLayout::k128x4;
   return ir::Stored(kind, operand == Operand::kA ? ir::OperandRole::kScaleA : ir::OperandRole::kScaleB);
 }
@@ -131,7 +132,7 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .shared = IsShared(kind, operand),
                              .divided = IsDivided(kind, operand),
                              .compression = CompressionOf(kind, operand),
-                             .scales = ScaleBlocksOf(kind, operand)};
+                             .scales = ScalesOf(kind, operand)};
       },
       problem);
 }

@@ -34,7 +34,7 @@ struct OperandSource {
   bool shared = false;        // one matrix for the whole batch: A, C and D of groups of rows
   bool divided = false;       // its rows are K, of which each matrix of the batch has those from an offset on
   int compression = 1;        // elements of K for each one that is stored: 2 of a sparse A
-  ir::StoredTensor scales{};  // blocks of its scale factors (scale=mx, nv), as copies read them
+  ir::StoredTensor scales{};  // its scale factors (scale=mx, nv: blocks of them; scale=block), as copies read them
 
   DataType type() const { return memory.type; }
   // REQUIRES: elements are whole bytes.

@@ -43,6 +43,14 @@ void RoleEmitter::ReadScaleFactors(const Op& op) {
   scale_factors_[op.result] = std::move(factors);
 }
 
+void RoleEmitter::SlotScaleFactors(const Op& op) {
+  const auto& attrs = op.As<ir::SlotScaleFactorsAttrs>();
+  const Slot& slot = SlotOf(op);
+  scale_factors_[op.result] =
+      EmitSlotScaleFactors(cx_, attrs.fragment, Tile(slot, attrs.a_tile), Tile(slot, attrs.b_tile),
+                           {Index(op, 1), Index(op, 2), Index(op, 3)});
+}
+
 void RoleEmitter::ClearPromoted(const Op&) {
   for (const Variable& sum : promoted_) e_.Store(sum, Zero());
 }

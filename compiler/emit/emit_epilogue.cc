@@ -4,6 +4,7 @@
 #include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
 
@@ -100,6 +101,36 @@ ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsA
   return factors;
 }
 
+ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, ir::FragmentKind fragment, Value* of_a, Value* of_b,
+                                  const ScalePlace& place) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const auto read = [&](Value* pointer) { return b.CreateBitCast(e.LoadSharedWord(pointer), e.F32()); };
+  const int columns = cx.program.tile_n, shared = ir::ColumnsOfScale(columns);
+  ScaleFactors factors{columns / shared, {}, shared};
+  const ElementIndex index(cx, {fragment, 8}, place.row, place.column);
+  for (int half = 0; half < ScaleRowsOf(fragment); ++half)
+    factors.values.push_back(read(e.Offset(of_a, b.CreateShl(index.Row(2 * half), 2))));
+  of_b = e.Offset(of_b, b.CreateShl(b.CreateAnd(place.block, e.C32(ir::kFactorsOfLine - 1)), 2));
+  std::vector<Value*> of_runs;
+  constexpr int kLineBytes = ir::kFactorsOfLine * 4, kRun = static_cast<int>(kScaleRun);
+  for (int run = 0; run < ir::ScaleRunsOfTile(columns); ++run)
+    of_runs.push_back(read(e.Offset(of_b, e.C32(static_cast<uint32_t>(run * kLineBytes)))));
+  // Columns `first` of the tile and the next ones that share a factor: of the run in which they are, wherever in its
+  // first run the tile begins.
+  Value* begin = b.CreateURem(place.column, e.C32(static_cast<uint32_t>(kRun)));
+  for (int first = 0; first < columns; first += shared) {
+    const int least = first / kRun, most = (kRun - shared + first) / kRun;
+    Value* own = of_runs[static_cast<size_t>(least)];
+    for (int run = least + 1; run <= most; ++run) {
+      Value* later = b.CreateICmpUGE(begin, e.C32(static_cast<uint32_t>(run * kRun - first)));
+      own = b.CreateSelect(later, of_runs[static_cast<size_t>(run)], own);
+    }
+    factors.values.push_back(own);
+  }
+  return factors;
+}
+
 void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
                      const ScaleFactors* factors) {
   auto& b = cx.e.ir();
@@ -116,7 +147,7 @@ void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, c
     Value* term = fragment.values[static_cast<size_t>(j)];
     if (factors != nullptr) {
       const int row = layout.RowOf(j) == 0 ? 0 : 1;
-      const int run = (column % cx.program.Columns() + layout.ColumnOf(j)) / static_cast<int>(kScaleRun);
+      const int run = (column % cx.program.Columns() + layout.ColumnOf(j)) / factors->columns;
       term = b.CreateFMul(term, products[static_cast<size_t>(row * factors->runs + run)]);
     }
     const Variable& sum = sums[static_cast<size_t>(first + j)];

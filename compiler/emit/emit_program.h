@@ -67,10 +67,11 @@ struct Fragment {
   std::vector<Value*> values;
 };
 
-// Scale factors of the rows that a lane holds, then of `runs` runs of columns; or a single one.
+// Scale factors of the rows that a lane holds, then of `runs` runs of `columns` columns each; or a single one.
 struct ScaleFactors {
   int runs = 1;
   std::vector<Value*> values;
+  int columns = static_cast<int>(kScaleRun);
 };
 
 // emit_epilogue.cc: operations on fragments.
@@ -79,6 +80,12 @@ inline int ScaleRowsOf(ir::FragmentKind fragment) { return fragment == ir::Fragm
 Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
 ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, Value* row, Value* column,
                                   Value* run, Value* batch);
+// From tiles of a slot, which begin at `of_a` and `of_b`; `row` of the tile, `column` of D, `block` of K.
+struct ScalePlace {
+  Value *row, *column, *block;
+};
+ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, ir::FragmentKind fragment, Value* of_a, Value* of_b,
+                                  const ScalePlace& place);
 // `sums` has one for each register of a fragment as wide as the tile.
 void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
                      const ScaleFactors* factors);

@@ -241,7 +241,9 @@ Status CheckQuantized(const Contraction& contraction, const Schedule& s, const T
 }
 
 // Promoted accumulators: how wide a tile may be, and which blocks of K.
-Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const Target& target) {
+Status CheckPromotion(const Contraction& contraction, const Schedule& s, const Target& target) {
+  const DataType operand = contraction.a.type();
+  const Scaling scale = contraction.scale;
   if (s.ctas != 1)
     return Refused(Cat("promoted accumulators of ", DataTypeName(operand),
                        " products are in the registers of one CTA; use ctas=1"));
@@ -263,9 +265,10 @@ Status CheckPromotion(const Schedule& s, DataType operand, Scaling scale, const 
     if (s.tile_k != kScaleRun)
       return Refused(
           Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a scale factor of scale=block; use k=", kScaleRun));
-    if (kScaleRun % s.tile_n != 0 && s.tile_n % kScaleRun != 0)
+    const bool divides = kScaleRun % s.tile_n == 0 || s.tile_n % kScaleRun == 0;
+    if (!divides && !ScalesComeInSlots(contraction, s, target))
       return Refused(Cat("tile n=", s.tile_n, " does not divide the ", kScaleRun,
-                         " columns of a scale factor of scale=block; use 16, 32, 64 or 128"));
+                         " columns of a scale factor of scale=block, which threads load here; use 16, 32, 64 or 128"));
     return Ok();
   }
   if (s.tile_k <= kPromotedRun) return Ok();
@@ -572,7 +575,7 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   LS_TRY(CheckQuantized(contraction, s, target));
   if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
-  if (Promotes(contraction, target)) LS_TRY(CheckPromotion(s, contraction.a.type(), contraction.scale, target));
+  if (Promotes(contraction, target)) LS_TRY(CheckPromotion(contraction, s, target));
   if (pixels && s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
   if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));

@@ -128,6 +128,20 @@ Status CheckTmaAddressable(const Contraction& contraction, const Schedule& sched
                                 : CheckTmaLoads(contraction, schedule, operand);
 }
 
+bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  const auto reaches = [](const OperandSource& source) {
+    // The stride of a dimension of extent 1 is never used.
+    const auto whole = [&](ir::StoredTensor::Dimension dimension) {
+      return source.scales.extents[dimension] == 1 ||
+             ir::BytesOf(source.scales.type, source.scales.pitches[dimension]) % kTmaUnit == 0;
+    };
+    return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
+  };
+  return contraction.scale == Scaling::kBlock && !target.mma.AccumulatesInTensorMemory() &&
+         schedule.a_load != LoadPath::kCopy && schedule.b_load != LoadPath::kCopy && reaches(contraction.a) &&
+         reaches(contraction.b);
+}
+
 bool Transposes(const OperandSource& source, const target::Target& target) {
   // tcgen05 reads tf32 along M or N only from 32-byte atoms, which SharedLayout does not have; wgmma only along K.
   constexpr int kMostBits = 16;

@@ -15,6 +15,10 @@ namespace laneshift::compiler {
 // Ok, or kUnsupported with the rule that the operand breaks under this schedule.
 Status CheckTmaAddressable(const Contraction& contraction, const Schedule& schedule, ir::Operand operand);
 
+// Whether the scale factors of scale=block come with the operands, in the slots of their ring: the role that multiplies
+// applies them, and the TMA can reach them and both operands.
+bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
+
 // Whether the target's tensor core reads the operand only along K, though it is stored along the other axis.
 bool Transposes(const OperandSource& source, const target::Target& target);
 

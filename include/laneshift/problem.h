@@ -83,6 +83,7 @@ enum class Scaling : uint8_t {
   kTensor,  // f32: one for A and one for B
   // f32. A: one for each row and kScaleRun of k: [batch][k / kScaleRun, rounded up][m], m contiguous.
   // B: one for kScaleRun x kScaleRun of n and k: [batch][n / kScaleRun, rounded up][k / kScaleRun, rounded up].
+  // Both aligned to 16 bytes.
   kBlock,
   // MXFP8, MXFP6, MXFP4, multiplied by the tensor core (sm_100a): ue8m0, one for each row of A or column of B and
   // kMxRun of k, in the 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which

@@ -118,6 +118,15 @@ def fp8_picture():
     ], series, Axis(RATIO, [0.9, 0.95, 1, 1.05, 1.1, 1.15], 0.87, 1.16, log=True), right=120, reference=1)
 
 
+def fp8_block_picture():
+    series = [Series("tuned", "dot", BLUE), FIRST]
+    rows = sorted(rows_of("gemm_fp8_block_h200"), key=ratio)
+    return dot_plot("e4m3 GEMM (m × n × k) with scale=block against DeepGEMM on an H200", [
+        Row(label(row["problem"]), [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 0.97)
+        for row in rows
+    ], series, Axis(RATIO, [0.8, 0.9, 1, 1.1, 1.2], 0.76, 1.24, log=True), right=120, reference=1)
+
+
 def operand_types_picture():
     series = [Series("s8, sums in s32", "dot", BLUE), Series("tf32", "ring", ORANGE)]
     tf32 = {label(row["problem"]): ratio(row) for row in rows_of("gemm_tf32_s8_h200", with_operands("tf32"))}
@@ -281,6 +290,7 @@ PICTURES = {
     "gradients": gradients_picture,
     "convolution_layers": layers_picture,
     "fp8": fp8_picture,
+    "fp8_block": fp8_block_picture,
     "operand_types": operand_types_picture,
     "nvfp4": nvfp4_picture,
     "lane_shift": lane_shift_picture,

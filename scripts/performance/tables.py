@@ -210,6 +210,18 @@ def fp8_below():
                   for row in sorted(rows, key=ratio)])
 
 
+def fp8_block():
+    return table(["problem", "schedule", "us", "TFLOP/s", "DeepGEMM us", "DeepGEMM / ours", "first choice"],
+                 [[code(without_types(row["problem"]).replace(" scale=block", "")), code(row["schedule"]), row["us"], f"{tflops(row):.0f}",
+                   row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"] for row in rows_of("gemm_fp8_block_h200")])
+
+
+def fp8_block_groups():
+    rows = rows_of("gemm_fp8_block_h200")
+    return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]),
+                   ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
+
+
 def fp8_scales():
     return table(["problem", "us", "TFLOP/s", "cuBLASLt us"],
                  [[code(row["problem"]), row["us"], f"{tflops(row):.0f}", row.get("peer_us")] for row in rows_of("gemm_e4m3_scales_h200")])
@@ -321,6 +333,8 @@ TABLES = {
     "chain_schedules": chain_schedules,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
+    "fp8_block": fp8_block,
+    "fp8_block_groups": fp8_block_groups,
     "fp8_scales": fp8_scales,
     "epilogue_groups": epilogue_groups,
     "tuning_groups": tuning_groups,

@@ -1,0 +1,41 @@
+#include "compiler/build/run_scale_loader.h"
+
+#include <array>
+
+#include "ir/stored_tensor.h"
+
+namespace laneshift::compiler {
+
+using ir::Axis;
+using ir::Builder;
+using ir::Operand;
+using ir::ValueId;
+
+ir::SharedLayout RunScaleTile(Operand operand, int lines) {
+  return {.type = DataType::kF32,
+          .outer_axis = operand == Operand::kA ? Axis::kM : Axis::kN,
+          .inner_axis = Axis::kK,
+          .outer = lines,
+          .inner = ir::kFactorsOfLine,
+          .swizzle = ir::Swizzle::kNone};
+}
+
+void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
+  params.push_back({ir::MapOf(operand_, ir::OperandComponent::kScales), tile_});
+}
+
+// Of A a row of the tensor map has a block of K. Of B a row has a run of columns, of which the TMA copies whole lines
+// from multiples of a line on: the factors of the block of K and of its neighbours.
+OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& corner) const {
+  const bool of_a = operand_ == Operand::kA;
+  const ValueId first = of_a ? corner.row : b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
+  return [this, of_a, first, batch = corner.batch](Builder& into, ValueId slot, const KBlock& block, int) {
+    const ValueId line = into.Constant(ir::kFactorsOfLine);
+    const std::array<ValueId, 2> at =
+        of_a ? std::array{first, block.number} : std::array{into.Mul({into.Div({block.number, line}), line}), first};
+    into.TmaLoad({slot, at[0], at[1], batch},
+                 {.tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales});
+  };
+}
+
+}  // namespace laneshift::compiler
