@@ -190,9 +190,15 @@ class StepWriter {
     const double pixels =
         static_cast<double>(attrs.PixelsOfLine()) / ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
     const auto taps = static_cast<double>(numbers_.SizeOf(ir::Binding::kK));
-    const double rows = taps / attrs.columns;
+    // Of an output. Where strides divide, it meets so many fewer.
+    double products = taps, rows = taps / attrs.columns;
+    for (size_t d = 0; attrs.divides && d < (attrs.planes ? 3 : 2); ++d) {
+      const auto stride = static_cast<double>(numbers_.SizeOf(ir::kSpatialBindings[d].stride));
+      products /= stride;
+      if (d > 0) rows /= stride;
+    }
     Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * pixels * Bytes(program_.operand_type)});
-    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = taps + rows * pixels});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = products + rows * pixels});
   }
 
   Step TensorMove(const Op& op) const {

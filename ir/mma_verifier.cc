@@ -198,6 +198,11 @@ Status RoleVerifier::CheckDepthwise(const Op& op) const {
     return Broken(8, Cat("its sums are runs of lanes, not ", NameOf(attrs.fragment)));
   if (attrs.columns < 1 || attrs.stride < 1 || attrs.dilation < 1)
     return Broken(8, "columns, stride and dilation are positive");
+  if (!InRange(attrs.phase, 0, attrs.divides ? attrs.stride : 1))
+    return Broken(8, Cat("phase ", attrs.phase, " is not below the stride that divides"));
+  if (attrs.divides && attrs.Rows() % attrs.stride != 0)
+    return Broken(8, Cat("runs of ", attrs.Rows(), " rows are no multiple of the stride ", attrs.stride,
+                         ": they would begin with different phases"));
   const FragmentLayout layout{attrs.fragment, program_.tile_n};
   const int columns = layout.Facts().step;
   if (program_.row_axis != Axis::kM || program_.tile_n != columns || program_.tile_m != layout.Rows() * role_->warps)

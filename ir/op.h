@@ -263,9 +263,22 @@ struct DepthwiseAttrs {
   int columns = 1, stride = 1, dilation = 1;  // of the filter along w
   bool planes = false;                        // three spatial dimensions
   bool reversed = false;                      // the tile's last tap is the first: a gradient of x
+  // Strides divide (ConvGeometry::divides): the first row of each run meets tap t along w at pixel (phase + t *
+  // dilation) / stride after the lane's first one, and row j of the run at that of phase + j.
+  bool divides = false;
+  int phase = 0;
+  int Rows() const { return kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane; }
+  // The pixel of the line, from the lane's first one on, that is under the tap of a row of its run; -1: none.
+  int PixelUnder(int row, int tap) const {
+    if (!divides) return row * stride + tap * dilation;
+    const int distance = phase + row + tap * dilation;
+    return distance % stride == 0 ? distance / stride : -1;
+  }
   // Pixels of a line that a lane reads for its rows, from the first one's on.
   int PixelsOfLine() const {
-    return (kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane - 1) * stride + (columns - 1) * dilation + 1;
+    const int last = divides ? (phase + Rows() - 1 + (columns - 1) * dilation) / stride
+                             : (Rows() - 1) * stride + (columns - 1) * dilation;
+    return last + 1;
   }
   bool operator==(const DepthwiseAttrs&) const = default;
 };

@@ -244,7 +244,9 @@ template <> inline constexpr auto kFields<DepthwiseAttrs> = std::tuple{
     Field{"stride", &DepthwiseAttrs::stride},
     Field{"dilation", &DepthwiseAttrs::dilation},
     Field{"planes", &DepthwiseAttrs::planes, Presence::kOptional},
-    Field{"reversed", &DepthwiseAttrs::reversed, Presence::kOptional}};
+    Field{"reversed", &DepthwiseAttrs::reversed, Presence::kOptional},
+    Field{"divides", &DepthwiseAttrs::divides, Presence::kOptional},
+    Field{"phase", &DepthwiseAttrs::phase, Presence::kOptional}};
 template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
     Field{"columns", &AccReadAttrs::columns},
     Field{"fragment", &AccReadAttrs::fragment}};

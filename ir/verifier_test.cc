@@ -260,6 +260,8 @@ constexpr Broken kBroken[] = {
     {4, kPingpong, "order order stages=1", "order order stages=2", "channel order is an order channel, but not one empty slot"},
     {8, kDepthwise, "fragment=runs_4", "fragment=mma_16x8", "its sums are runs of lanes, not mma_16x8"},
     {8, kDepthwise, "columns=3 stride=1", "columns=0 stride=1", "columns, stride and dilation are positive"},
+    {8, kDepthwise, "dilation=1 reversed", "dilation=1 reversed phase=1", "phase 1 is not below the stride"},
+    {8, kDepthwise, "stride=1 dilation=1 reversed", "stride=3 dilation=1 reversed divides", "no multiple of the stride 3"},
     {9, kDepthwise, "  param in_w\n", "", "param in_w is not declared"},
     {12, kDepthwise, "tile=128x64x16", "tile=256x64x16", "a tile of 256x64 is not 16 rows of 64 channels for each of 8 warps"},
     {12, kDepthwise, "tile=128x64x16", "tile=128x64x32", "tile w is not 64 channels of 16 bits for each of k=32 taps"},

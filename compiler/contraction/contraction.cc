@@ -144,6 +144,10 @@ OperandSource& Contraction::Of(Operand operand) {
 }
 
 Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
+  // The schedule decides whether D is the pixels of one phase or of all of them.
+  const auto* conv = std::get_if<ConvProblem>(&problem);
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad && conv->stride != Spatial{1, 1, 1})
+    return ContractionOf(problem, schedule);
   Contraction other = *this;
   std::visit([&](const auto& kind) { AddExtents(kind, schedule, 0, other); }, problem);
   return other;
@@ -155,9 +159,10 @@ int64_t Contraction::Iterations(const Schedule& schedule) const {
   return geometry.Reuses() ? Blocks(schedule) / geometry.filter[kWidth] : Blocks(schedule);
 }
 
-size_t ContractionsOf(const Problem& problem) {
+size_t ContractionsOf(const Problem& problem, const Schedule& schedule) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  return conv != nullptr && conv->pass == ConvPass::kDgrad ? PhasesOf(*conv).size() : 1;
+  const bool has_phases = conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule);
+  return has_phases ? PhasesOf(*conv).size() : 1;
 }
 
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number) {
@@ -180,7 +185,7 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size
       },
       problem);
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  if (conv != nullptr && conv->pass == ConvPass::kDgrad) {
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule)) {
     TakePhase(*conv, contraction.geometry, contraction.c);
     TakePhase(*conv, contraction.geometry, contraction.d);
   }

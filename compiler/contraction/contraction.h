@@ -87,8 +87,9 @@ struct Contraction {
 // Whether each channel is a group: a convolution with one channel and one filter each, in any pass.
 bool IsDepthwise(const Problem& problem);
 
-// Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase).
-size_t ContractionsOf(const Problem& problem);
+// Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase), unless the
+// schedule takes them all at once.
+size_t ContractionsOf(const Problem& problem, const Schedule& schedule);
 // The one of this number. REQUIRES: the problem is complete and outlives the contraction.
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number = 0);
 // The part that does not depend on a schedule: each position of the implicit-GEMM index is an output pixel.

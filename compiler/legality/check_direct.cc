@@ -79,7 +79,10 @@ Status CheckFixed(const Schedule& s) {
 int PixelsHeld(const ConvGeometry& g) {
   std::set<int64_t> pixels;
   for (int64_t i = 0; i < g.direct_run; ++i) {
-    for (int64_t s = 0; s < g.filter[kWidth]; ++s) pixels.insert(i * g.stride[kWidth] + s * g.dilation[kWidth]);
+    for (int64_t s = 0; s < g.filter[kWidth]; ++s) {
+      const int64_t distance = i * (g.divides ? 1 : g.stride[kWidth]) + s * g.dilation[kWidth];
+      pixels.insert(g.divides ? distance / g.stride[kWidth] : distance);
+    }
   }
   return std::min(static_cast<int>(pixels.size()), ir::kMostPixelsAtOnce);
 }
@@ -94,6 +97,9 @@ Status CheckTileOf(const ConvGeometry& g, const Schedule& s, const target::Targe
   if (s.tile_m % rows != 0 || std::find(std::begin(runs), std::end(runs), s.tile_m / rows) == std::end(runs))
     return NotDirect(Cat("computes 4 or 8 adjacent outputs a thread; with math=", s.math_warpgroups,
                          " use tile m=", 4 * rows, " or ", 8 * rows, " instead of ", s.tile_m));
+  if (g.divides && g.direct_run % g.stride[kWidth] != 0)
+    return NotDirect(Cat("needs runs that are a multiple of the stride along w of a conv_dgrad, ", g.stride[kWidth],
+                         ", not of ", g.direct_run, " outputs; use reuse=im2col, or runs of 8 for a stride of 8"));
   const int64_t taps = base::RoundUp(g.taps, int64_t{kDirectTapGroup});
   if (s.tile_k != taps)
     return NotDirect(Cat("has all taps of a filter in a block of K; use tile k=", taps, " instead of ", s.tile_k));
