@@ -135,6 +135,8 @@ TEST_P(ChooseOnTarget, DepthwiseConvolutionsAreDirect) {
   EXPECT_EQ(reuse("conv n=1 h=7 w=7 c=960 k=960 r=5 s=5 pad=2 stride=2 groups=960"), Reuse::kDirect);
   EXPECT_EQ(reuse("conv_dgrad n=8 h=28 w=28 c=96 k=96 r=7 s=7 pad=3 groups=96"), Reuse::kDirect);
   EXPECT_EQ(reuse("conv_dgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 stride=2 groups=128"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv_wgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=128"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv_wgrad n=8 h=14 w=14 c=384 k=384 r=7 s=7 pad=3 groups=384"), Reuse::kDirect);
   // What direct ones cannot read, and what is no depthwise convolution.
   EXPECT_NE(reuse("conv n=8 h=28 w=28 c=97 k=97 r=3 s=3 pad=1 groups=97"), Reuse::kDirect);
   EXPECT_NE(reuse("conv n=8 h=28 w=28 c=96 k=192 r=3 s=3 pad=1 groups=96"), Reuse::kDirect);

@@ -227,6 +227,7 @@ class ShapeList {
     const int64_t taps = contraction_.Under(problem_, direct).geometry.taps;
     const int tile_taps =
         static_cast<int>(base::RoundUp(std::min(taps, kMostDirectTaps), int64_t{compiler::kDirectTapGroup}));
+    if (contraction_.SumsPixels()) return AddDirectGradient(direct, tile_taps);
     for (const int run : compiler::kDirectRuns) {
       for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
         Schedule shape = direct;
@@ -236,6 +237,20 @@ class ShapeList {
         shape.math_warpgroups = math;
         shape.b_keep = 1;
         AddPoint(shape);
+      }
+    }
+  }
+
+  // The gradients of their filters.
+  void AddDirectGradient(Schedule shape, int tile_taps) {
+    shape.tile_m = compiler::kDirectGradientChannels;
+    shape.tile_n = tile_taps;
+    for (const int run : compiler::kDirectGradientRuns) {
+      shape.tile_k = run * compiler::kDirectRunsOfBlock;
+      for (int math = compiler::kDirectGradientMostWarpgroups; math > 0; --math) {
+        shape.math_warpgroups = math;
+        AddPoint(shape);
+        AddSlices(shape);
       }
     }
   }

@@ -61,7 +61,9 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, 
   if (ContractionsOf(problem, asked) > 1) LS_TRY(CheckPhases(problem, asked, target));
   LS_ASSIGN(const PackedProduct product, Check(ContractionOf(problem, asked), asked, target));
   const auto& [contraction, schedule] = product;
-  if (schedule.reuse == Reuse::kDirect) return BuildDirect(contraction, schedule, target);
+  const bool direct = schedule.reuse == Reuse::kDirect;
+  if (contraction.SumsPixels() && direct) return BuildDirectGradient(contraction, schedule, target);
+  if (direct) return BuildDirect(contraction, schedule, target);
   if (contraction.SumsPixels()) return BuildFilterGradient(contraction, schedule, target);
   return contraction.RowsArePixels() ? BuildConv(contraction, schedule, target)
                                      : BuildGemm(contraction, schedule, target);

@@ -282,6 +282,24 @@ struct DepthwiseAttrs {
   }
   bool operator==(const DepthwiseAttrs&) const = default;
 };
+// The gradient of its filters. The tile is of copies x taps x channels, in f32.
+struct DepthwiseGradientAttrs {
+  int tile = 0;
+  int run = 4;                                // adjacent positions whose pixels a lane holds
+  int columns = 1, stride = 1, dilation = 1;  // of the filter along w
+  int rows = 1;                               // of the filter, planes counted too, that a warp has
+  int groups = 1;                             // of warps, for all rows
+  bool planes = false;                        // three spatial dimensions
+  // Warps without a whole copy of the sums to themselves stay idle; where there are fewer warps than groups, each has
+  // several in turn.
+  int Copies(int warps) const { return warps < groups ? 1 : warps / groups; }
+  bool operator==(const DepthwiseGradientAttrs&) const = default;
+};
+struct LoadSumsAttrs {
+  int tile = 0;
+  int copies = 1;
+  bool operator==(const LoadSumsAttrs&) const = default;
+};
 struct AccReadAttrs {
   int columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
@@ -453,10 +471,11 @@ using Attrs =
                  PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
-                 AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
-                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                 ReadScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
-                 GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 DepthwiseGradientAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
+                 ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs,
+                 ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs,
+                 StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -19,7 +19,7 @@ namespace laneshift::compiler {
 // What the taps are where D is filters: the gradient of filters.
 enum class FilterTaps : uint8_t {
   kMatrices,       // those of each group of channels are matrices of the batch
-  kColumns,        // adjacent columns of one matrix, of taps x channels columns
+  kColumns,        // adjacent columns of one matrix, of taps x channels columns (of a depthwise one: of each channel)
   kPackedColumns,  // the same, where B is packed as the im2col matrix (compiler/plan/im2col_packing.h)
 };
 

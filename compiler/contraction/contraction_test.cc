@@ -225,6 +225,32 @@ TEST(Contraction, OfADirectGradientOfXTakesAllPhases) {
   EXPECT_EQ(again.d.memory.pitches, phase.d.memory.pitches);
 }
 
+// Filters are rows, taps columns, and K the positions, in whole runs of a thread.
+TEST(Contraction, OfADirectGradientOfFiltersJoinsTheChannels) {
+  const Problem problem = Parsed("conv_wgrad n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 groups=24 beta=1");
+  const Schedule tensor{.tile_k = 64}, direct{.tile_k = 224, .a_load = LoadPath::kCopy, .reuse = Reuse::kDirect};
+  const auto expect_joined = [](const Contraction& joined) {
+    EXPECT_EQ(joined.taps, FilterTaps::kColumns);
+    EXPECT_EQ(joined.geometry.direct_run, 7);
+    EXPECT_EQ(joined.m, 24);
+    EXPECT_EQ(joined.n, 15);
+    EXPECT_EQ(joined.batch, 1);
+    EXPECT_EQ(joined.run, 2 * 9 * 14);
+    for (const OperandSource& pixels : {joined.a, joined.b}) EXPECT_EQ(pixels.run, 24);
+    EXPECT_EQ(joined.d.memory.extents, (ir::StoredTensor::Dimensions{24, 1, 1, 1, 15}));
+  };
+  expect_joined(ContractionOf(problem, direct));
+  // From one schedule to the other and back.
+  const Contraction groups = ContractionOf(problem, tensor);
+  EXPECT_EQ(groups.m, 1);
+  EXPECT_EQ(groups.batch, 24 * 15);
+  expect_joined(groups.Under(problem, direct));
+  const Contraction again = ContractionOf(problem, direct).Under(problem, tensor);
+  EXPECT_EQ(again.m, 1);
+  EXPECT_EQ(again.batch, 24 * 15);
+  for (const OperandSource& pixels : {again.a, again.b}) EXPECT_EQ(pixels.run, 1);
+}
+
 TEST(Contraction, IsDepthwiseWhereEveryChannelIsAGroup) {
   EXPECT_TRUE(IsDepthwise(Parsed("conv h=9 w=11 c=24 k=24 r=3 s=3 groups=24")));
   EXPECT_TRUE(IsDepthwise(Parsed("conv_wgrad h=9 w=11 c=24 k=24 r=3 s=3 groups=24")));

@@ -69,8 +69,9 @@ int64_t ConvGeometry::CentreColumn() const {
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
-int DirectRunOf(const Schedule& schedule) {
+int DirectRunOf(const Schedule& schedule, ConvPass pass) {
   constexpr int kRunsOfWarpgroup = 4 * 4;  // four warps, each of which has four runs of positions
+  if (pass == ConvPass::kWgrad) return std::max(1, schedule.tile_k / kDirectRunsOfBlock);
   return std::max(1, schedule.tile_m / (kRunsOfWarpgroup * schedule.math_warpgroups));
 }
 
@@ -146,7 +147,7 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   } else if (reuses) {
     PlanPhases(geometry);
   }
-  if (schedule.reuse == Reuse::kDirect) geometry.direct_run = DirectRunOf(schedule);
+  if (schedule.reuse == Reuse::kDirect) geometry.direct_run = DirectRunOf(schedule, problem.pass);
   geometry.padded_q =
       base::RoundUp(geometry.output[kWidth] + (masks ? 0 : geometry.halo), int64_t{geometry.direct_run});
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {

@@ -74,8 +74,10 @@ struct ConvGeometry {
 // Whether a gradient of x is one contraction whatever its stride, not one for each phase.
 inline bool TakesAllPhases(const Schedule& schedule) { return schedule.reuse == Reuse::kDirect; }
 
-// With reuse=direct: adjacent outputs of a row that a thread computes.
-int DirectRunOf(const Schedule& schedule);
+// With reuse=direct: adjacent outputs of a row that a thread computes, or whose gradients it holds at a time. Of a
+// gradient of filters, whose K is positions, a block of K has so many runs.
+inline constexpr int kDirectRunsOfBlock = 32;
+int DirectRunOf(const Schedule& schedule, ConvPass pass);
 
 // `images`: the problem's x, or the gradient of y that a gradient of x is computed from. `phase`: its number in
 // PhasesOf(problem), for a gradient of x that has a contraction for each phase.

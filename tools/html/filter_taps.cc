@@ -108,7 +108,8 @@ std::string WhyNoTaps(const Problem& problem, const Schedule& schedule) {
   if (schedule.rows != RowSide::kM)
     return "The lanes hold output channels, and the pixels run along the columns (rows=n): a tap is a tile of B.";
   if (contraction.geometry.divides)
-    return "The threads take all phases of this gradient at once: a tap meets some of a thread's pixels, and which ones "
+    return "The threads take all phases of this gradient at once: a tap meets some of a thread's pixels, and which "
+           "ones "
            "differs from tap to tap.";
   if (contraction.geometry.planes) return "Pixels of a volume are not drawn: a lane would need three coordinates.";
   if (contraction.geometry.taps > kMostTaps)
