@@ -141,7 +141,7 @@ double BlocksOf(const compiler::Contraction& contraction, const Schedule& schedu
 }
 
 void CountLaunches(const Problem& problem, const Schedule& schedule, Pipeline& pipeline) {
-  pipeline.launches = static_cast<int>(compiler::ContractionsOf(problem));
+  pipeline.launches = static_cast<int>(compiler::ContractionsOf(problem, schedule));
   if (pipeline.launches == 1) return;
   double blocks = 0;
   for (int i = 0; i < pipeline.launches; ++i)

@@ -64,7 +64,7 @@ struct Step {
   double partial = 0;    // fraction of its rows that end outside the tensor
   double sharers = 1;    // SMs that one load serves (multicast)
   bool cached = false;   // all SMs load it at once: memory delivers it to one of them
-  double issues = 1;     // instructions of a load, copy or move
+  double issues = 1;     // instructions of a load, copy or move; reads of global memory that wait for each other
   double accesses = 0;
   double elements = 0;
   double operations = 0, special = 0;  // of a conversion: instructions of an element, and how many are approximate

@@ -134,6 +134,9 @@ TEST_P(ChooseOnTarget, DepthwiseConvolutionsAreDirect) {
   EXPECT_EQ(reuse("conv n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=128"), Reuse::kDirect);
   EXPECT_EQ(reuse("conv n=1 h=7 w=7 c=960 k=960 r=5 s=5 pad=2 stride=2 groups=960"), Reuse::kDirect);
   EXPECT_EQ(reuse("conv_dgrad n=8 h=28 w=28 c=96 k=96 r=7 s=7 pad=3 groups=96"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv_dgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 stride=2 groups=128"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv_wgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=128"), Reuse::kDirect);
+  EXPECT_EQ(reuse("conv_wgrad n=8 h=14 w=14 c=384 k=384 r=7 s=7 pad=3 groups=384"), Reuse::kDirect);
   // What direct ones cannot read, and what is no depthwise convolution.
   EXPECT_NE(reuse("conv n=8 h=28 w=28 c=97 k=97 r=3 s=3 pad=1 groups=97"), Reuse::kDirect);
   EXPECT_NE(reuse("conv n=8 h=28 w=28 c=96 k=192 r=3 s=3 pad=1 groups=96"), Reuse::kDirect);
@@ -403,7 +406,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "26:cb28689d1957ddc4c53605aacdade0e6";
+  constexpr std::string_view kChoices = "28:cb28689d1957ddc4c53605aacdade0e6";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

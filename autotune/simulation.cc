@@ -271,7 +271,7 @@ class RoleRun {
                                                                step.special / machine.special_rate));
         return true;
       case StepKind::kReadGlobal:
-        time_.Spend(Bound::kEpilogue, machine.global_latency + step.bytes / share.load_rate);
+        time_.Spend(Bound::kEpilogue, step.issues * machine.global_latency + step.bytes / share.load_rate);
         return true;
       case StepKind::kStage:
         time_.Spend(Bound::kEpilogue, StageClocks(step, machine));

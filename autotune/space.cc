@@ -237,20 +237,40 @@ class ShapeList {
 
   // Depthwise convolutions on CUDA cores.
   void AddDirect() {
+    const Schedule direct{.acc_stages = 1,
+                          .raster = 1,
+                          .a_load = LoadPath::kCopy,
+                          .b_load = LoadPath::kCopy,
+                          .d_store = StorePath::kDirect,
+                          .reuse = Reuse::kDirect};
+    // Of the whole filter: the first phase of a gradient of x may have fewer.
+    const int64_t taps = contraction_.Under(problem_, direct).geometry.taps;
+    const int tile_taps =
+        static_cast<int>(base::RoundUp(std::min(taps, kMostDirectTaps), int64_t{compiler::kDirectTapGroup}));
+    if (contraction_.SumsPixels()) return AddDirectGradient(direct, tile_taps);
     for (const int run : compiler::kDirectRuns) {
       for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
-        AddPoint({.tile_m = 4 * ir::kWarpgroupWarps * math * run,
-                  .tile_n = compiler::kDirectChannels,
-                  .tile_k = static_cast<int>(base::RoundUp(std::min(contraction_.geometry.taps, kMostDirectTaps),
-                                                           int64_t{compiler::kDirectTapGroup})),
-                  .acc_stages = 1,
-                  .math_warpgroups = math,
-                  .raster = 1,
-                  .a_load = LoadPath::kCopy,
-                  .b_load = LoadPath::kCopy,
-                  .b_keep = 1,
-                  .d_store = StorePath::kDirect,
-                  .reuse = Reuse::kDirect});
+        Schedule shape = direct;
+        shape.tile_m = 4 * ir::kWarpgroupWarps * math * run;
+        shape.tile_n = compiler::kDirectChannels;
+        shape.tile_k = tile_taps;
+        shape.math_warpgroups = math;
+        shape.b_keep = 1;
+        AddPoint(shape);
+      }
+    }
+  }
+
+  // The gradients of their filters.
+  void AddDirectGradient(Schedule shape, int tile_taps) {
+    shape.tile_m = compiler::kDirectGradientChannels;
+    shape.tile_n = tile_taps;
+    for (const int run : compiler::kDirectGradientRuns) {
+      shape.tile_k = run * compiler::kDirectRunsOfBlock;
+      for (int math = compiler::kDirectGradientMostWarpgroups; math > 0; --math) {
+        shape.math_warpgroups = math;
+        AddPoint(shape);
+        AddSlices(shape);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include "autotune/function_cost.h"
 #include "base/check.h"
 #include "base/integer_math.h"
+#include "compiler/legality/check_direct.h"
 #include "compiler/plan/constant_indices.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
@@ -23,6 +24,12 @@ using ir::ValueId;
 
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr double kPromoteOperations = 1;  // of an element
+// Of an element of a run whose filters' gradient is summed: a lane finds its pixels for all eight channels of each.
+constexpr double kOperationsOfRun = 16;
+constexpr int64_t kRunsOfWarp = 4;
+// In latencies of global memory: what is not hidden of a batch's, which is mostly in L1, and of a position by itself.
+// Fitted to 21 kernels on an H200, 2026-11-25.
+constexpr double kWaitOfBatch = 0.16, kWaitOfPosition = 0.6;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
 double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8; }
@@ -94,7 +101,8 @@ class StepWriter {
       case OpCategory::kMma:
         return WriteProduct(op, steps);
       case OpCategory::kFma:
-        return WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps);
+        return op.kind == OpKind::kDepthwise ? WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps)
+                                             : WriteDepthwiseGradient(op, steps);
       case OpCategory::kTensorMove:
         return Add(steps, TensorMove(op));
       case OpCategory::kAccumulator:
@@ -195,9 +203,39 @@ class StepWriter {
     const double pixels =
         static_cast<double>(attrs.PixelsOfLine()) / ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
     const auto taps = static_cast<double>(numbers_.SizeOf(ir::Binding::kK));
-    const double rows = taps / attrs.columns;
+    // Of an output. Where strides divide, it meets so many fewer.
+    double products = taps, rows = taps / attrs.columns;
+    for (size_t d = 0; attrs.divides && d < (attrs.planes ? 3 : 2); ++d) {
+      const auto stride = static_cast<double>(numbers_.SizeOf(ir::kSpatialBindings[d].stride));
+      products /= stride;
+      if (d > 0) rows /= stride;
+    }
     Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * pixels * Bytes(program_.operand_type)});
-    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = taps + rows * pixels});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = products + rows * pixels});
+  }
+
+  // Every group of warps reads the gradients of its positions, and for each of its rows the pixels under them; the
+  // other groups find them in L1. A warp waits for the gradients of each of its steps, and again for every batch of
+  // pixels that it did not load early enough; positions that are left over at the end of a line come one by one.
+  void WriteDepthwiseGradient(const Op& op, StepList& steps) {
+    const auto& attrs = op.As<ir::DepthwiseGradientAttrs>();
+    const int64_t positions = std::max<int64_t>(0, indices_.At(op.operands[3]) - indices_.At(op.operands[2]));
+    const double elements = static_cast<double>(positions) * program_.tile_m;
+    const int line = (attrs.run - 1) * attrs.stride + (attrs.columns - 1) * attrs.dilation + 1;
+    const double pixels = static_cast<double>(line) / attrs.run;
+    const double rows = static_cast<double>(numbers_.SizeOf(ir::Binding::kN)) / attrs.columns;
+    const int64_t copies = attrs.Copies(role_.warps);
+    const int64_t own = base::CeilDiv(positions, copies * kRunsOfWarp * attrs.run) *
+                        base::CeilDiv(attrs.groups * copies, int64_t{role_.warps});
+    const int64_t left = numbers_.SizeOf(ir::Binding::kOutQ) % attrs.run;
+    const auto batches = static_cast<double>(attrs.rows * base::CeilDiv(line, compiler::kDirectGradientPixels));
+    const double waits = 1 + batches * kWaitOfBatch + static_cast<double>(left) * kWaitOfPosition;
+    Add(steps, {.kind = StepKind::kReadGlobal,
+                .bytes = elements * (1 + pixels) * Bytes(program_.operand_type),
+                .issues = static_cast<double>(own) * waits});
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = elements,
+                .operations = rows * (attrs.columns + pixels) + attrs.groups + kOperationsOfRun / attrs.run});
   }
 
   Step TensorMove(const Op& op) const {
@@ -220,6 +258,7 @@ class StepWriter {
     if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadAccumulator(steps, read->columns);
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
     if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
+    if (std::holds_alternative<ir::LoadSumsAttrs>(op.attrs)) ReadAccumulator(steps, program_.tile_n);
     if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs)) AddPromoted(steps);
   }
 

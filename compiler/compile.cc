@@ -51,17 +51,19 @@ Status CheckPhases(const Problem& problem, const Schedule& asked, const target::
   const Contraction first = ContractionOf(problem, asked);
   if (ir::OrdersReductions(first.epilogue(), first.numerics))
     return refused("reduces its epilogue's sums in several kernels, which have no fixed order; use numerics=default");
-  const size_t count = ContractionsOf(problem);
+  const size_t count = ContractionsOf(problem, asked);
   for (size_t i = 1; i < count; ++i) LS_TRY(Check(ContractionOf(problem, asked, i), asked, target));
   return Ok();
 }
 
 // Checks the schedule, then builds the program.
 Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, const target::Target& target) {
-  if (ContractionsOf(problem) > 1) LS_TRY(CheckPhases(problem, asked, target));
+  if (ContractionsOf(problem, asked) > 1) LS_TRY(CheckPhases(problem, asked, target));
   LS_ASSIGN(const PackedProduct product, Check(ContractionOf(problem, asked), asked, target));
   const auto& [contraction, schedule] = product;
-  if (schedule.reuse == Reuse::kDirect) return BuildDirect(contraction, schedule, target);
+  const bool direct = schedule.reuse == Reuse::kDirect;
+  if (contraction.SumsPixels() && direct) return BuildDirectGradient(contraction, schedule, target);
+  if (direct) return BuildDirect(contraction, schedule, target);
   if (contraction.SumsPixels()) return BuildFilterGradient(contraction, schedule, target);
   return contraction.RowsArePixels() ? BuildConv(contraction, schedule, target)
                                      : BuildGemm(contraction, schedule, target);

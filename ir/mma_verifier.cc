@@ -191,35 +191,4 @@ Status RoleVerifier::CheckTensorOperand(const Op& op) const {
                         " rows of k=", program_.tile_k));
 }
 
-// Each warp has a fragment of the tile, whose lanes read eight channels of a pixel at once.
-Status RoleVerifier::CheckDepthwise(const Op& op) const {
-  const auto& attrs = op.As<DepthwiseAttrs>();
-  if (attrs.fragment != FragmentKind::kRuns4 && attrs.fragment != FragmentKind::kRuns8)
-    return Broken(8, Cat("its sums are runs of lanes, not ", NameOf(attrs.fragment)));
-  if (attrs.columns < 1 || attrs.stride < 1 || attrs.dilation < 1)
-    return Broken(8, "columns, stride and dilation are positive");
-  const FragmentLayout layout{attrs.fragment, program_.tile_n};
-  const int columns = layout.Facts().step;
-  if (program_.row_axis != Axis::kM || program_.tile_n != columns || program_.tile_m != layout.Rows() * role_->warps)
-    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", layout.Rows(), " rows of ",
-                          columns, " channels for each of ", role_->warps, " warps"));
-  if (BitsOf(program_.operand_type) != 16) return Broken(12, "a lane has eight channels of 16 bits");
-  const Channel& channel = ChannelOfSlot(op.operands[0]);
-  if (!channel.resident) return Broken(15, Cat("it reads channel ", channel.name, ", which is not resident"));
-  if (!InRange(attrs.tile, 0, static_cast<int64_t>(channel.tiles.size())))
-    return Broken(8, Cat("channel ", channel.name, " has no tile ", attrs.tile));
-  const SharedLayout& tile = channel.tiles[static_cast<size_t>(attrs.tile)].layout;
-  if (tile.outer_axis != Axis::kK || tile.inner_axis != Axis::kN || tile.outer != program_.tile_k ||
-      tile.inner != columns || tile.Columns() != 1 || tile.ElementBits() != 16)
-    return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(attrs.tile)].name, " is not ", columns,
-                          " channels of 16 bits for each of k=", program_.tile_k, " taps"));
-  LS_TRY(Needs(
-      {Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kN, Binding::kK}));
-  for (size_t d = 0; d < (attrs.planes ? 3 : 2); ++d) {
-    const SpatialBindings& of = kSpatialBindings[d];
-    LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
-  }
-  return attrs.planes ? Needs({Binding::kPlaneA}) : Ok();
-}
-
 }  // namespace laneshift::ir

@@ -263,11 +263,42 @@ struct DepthwiseAttrs {
   int columns = 1, stride = 1, dilation = 1;  // of the filter along w
   bool planes = false;                        // three spatial dimensions
   bool reversed = false;                      // the tile's last tap is the first: a gradient of x
+  // Strides divide (ConvGeometry::divides): the first row of each run meets tap t along w at pixel (phase + t *
+  // dilation) / stride after the lane's first one, and row j of the run at that of phase + j.
+  bool divides = false;
+  int phase = 0;
+  int Rows() const { return kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane; }
+  // The pixel of the line, from the lane's first one on, that is under the tap of a row of its run; -1: none.
+  int PixelUnder(int row, int tap) const {
+    if (!divides) return row * stride + tap * dilation;
+    const int distance = phase + row + tap * dilation;
+    return distance % stride == 0 ? distance / stride : -1;
+  }
   // Pixels of a line that a lane reads for its rows, from the first one's on.
   int PixelsOfLine() const {
-    return (kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane - 1) * stride + (columns - 1) * dilation + 1;
+    const int last = divides ? (phase + Rows() - 1 + (columns - 1) * dilation) / stride
+                             : (Rows() - 1) * stride + (columns - 1) * dilation;
+    return last + 1;
   }
   bool operator==(const DepthwiseAttrs&) const = default;
+};
+// The gradient of its filters. The tile is of copies x taps x channels, in f32.
+struct DepthwiseGradientAttrs {
+  int tile = 0;
+  int run = 4;                                // adjacent positions whose pixels a lane holds
+  int columns = 1, stride = 1, dilation = 1;  // of the filter along w
+  int rows = 1;                               // of the filter, planes counted too, that a warp has
+  int groups = 1;                             // of warps, for all rows
+  bool planes = false;                        // three spatial dimensions
+  // Warps without a whole copy of the sums to themselves stay idle; where there are fewer warps than groups, each has
+  // several in turn.
+  int Copies(int warps) const { return warps < groups ? 1 : warps / groups; }
+  bool operator==(const DepthwiseGradientAttrs&) const = default;
+};
+struct LoadSumsAttrs {
+  int tile = 0;
+  int copies = 1;
+  bool operator==(const LoadSumsAttrs&) const = default;
 };
 struct AccReadAttrs {
   int columns = 0;
@@ -446,11 +477,11 @@ using Attrs =
                  PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
-                 AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs,
-                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                 ReadScaleFactorsAttrs, SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs,
-                 QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs,
-                 WarpRowAttrs>;
+                 DepthwiseGradientAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
+                 ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs, SlotScaleFactorsAttrs,
+                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,
+                 StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -244,7 +244,21 @@ template <> inline constexpr auto kFields<DepthwiseAttrs> = std::tuple{
     Field{"stride", &DepthwiseAttrs::stride},
     Field{"dilation", &DepthwiseAttrs::dilation},
     Field{"planes", &DepthwiseAttrs::planes, Presence::kOptional},
-    Field{"reversed", &DepthwiseAttrs::reversed, Presence::kOptional}};
+    Field{"reversed", &DepthwiseAttrs::reversed, Presence::kOptional},
+    Field{"divides", &DepthwiseAttrs::divides, Presence::kOptional},
+    Field{"phase", &DepthwiseAttrs::phase, Presence::kOptional}};
+template <> inline constexpr auto kFields<DepthwiseGradientAttrs> = std::tuple{
+    Field{"tile", &DepthwiseGradientAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"run", &DepthwiseGradientAttrs::run},
+    Field{"columns", &DepthwiseGradientAttrs::columns},
+    Field{"stride", &DepthwiseGradientAttrs::stride},
+    Field{"dilation", &DepthwiseGradientAttrs::dilation},
+    Field{"rows", &DepthwiseGradientAttrs::rows},
+    Field{"groups", &DepthwiseGradientAttrs::groups},
+    Field{"planes", &DepthwiseGradientAttrs::planes, Presence::kOptional}};
+template <> inline constexpr auto kFields<LoadSumsAttrs> = std::tuple{
+    Field{"tile", &LoadSumsAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"copies", &LoadSumsAttrs::copies}};
 template <> inline constexpr auto kFields<AccReadAttrs> = std::tuple{
     Field{"columns", &AccReadAttrs::columns},
     Field{"fragment", &AccReadAttrs::fragment}};

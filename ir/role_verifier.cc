@@ -276,6 +276,8 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
     return {.kind = FragmentKind::kMma16x8, .columns = registers->columns};
   if (const auto* depthwise = std::get_if<DepthwiseAttrs>(&op.attrs))
     return {.kind = depthwise->fragment, .columns = program_.tile_n};
+  if (std::holds_alternative<LoadSumsAttrs>(op.attrs))
+    return {.kind = FragmentKind::kMma16x8, .columns = program_.tile_n};
   if (const auto* promoted = std::get_if<ReadPromotedAttrs>(&op.attrs))
     return {.kind = promoted->fragment, .columns = promoted->columns};
   if (IsGatedOp(op)) {

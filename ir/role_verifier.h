@@ -127,6 +127,9 @@ class RoleVerifier {
   Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
   Status CheckDepthwise(const Op& op) const;
+  Status CheckDepthwiseGradient(const Op& op);
+  Status CheckLoadSums(const Op& op) const;
+  Status CheckSums(const Op& op, int tile, int copies) const;
   Status CheckScaleFactors(const Op& op);
   Status CheckReadScaleFactors(const Op& op) const;
   Status CheckSlotScaleFactors(const Op& op) const;

@@ -43,6 +43,7 @@ constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
 constexpr std::string_view kDepthwise = "conv_depthwise_sm_90a_scheduled";
+constexpr std::string_view kDepthwiseGradient = "conv_depthwise_gradient_sm_100a_scheduled";
 constexpr std::string_view kShift = "conv_lane_shift_sm_100a_scheduled";
 constexpr std::string_view kShiftLowered = "conv_lane_shift_sm_100a_lowered";
 constexpr std::string_view kFused = "conv_lane_shift_fused_sm_100a_scheduled";
@@ -56,11 +57,13 @@ Status Verify(const Program& program) {
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
   for (const std::string_view name :
-       {kScheduled, kLoweredGemm, kHopper,       kHopperLowered, kShared,    kPixels,          kGather,
-        kOffset,    kShift,       kShiftLowered, kFused,         kMasked,    kPingpong,        kPingpongLowered,
-        kPack,      kReductions,  kLines,        kWords,         kResident,  kResidentColumns, kResidentLowered,
-        kPanels,    kSharers,     kGrouped,      kMaskedGroups,  kQuantized, kParts,           kPartsLowered,
-        kDepthwise, kSlotScales}) {
+       {kScheduled,       kLoweredGemm, kHopper,       kHopperLowered,   kShared,
+        kPixels,          kGather,      kOffset,       kShift,           kShiftLowered,
+        kFused,           kMasked,      kPingpong,     kPingpongLowered, kPack,
+        kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
+        kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
+        kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
+        kSlotScales}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -261,9 +264,15 @@ constexpr Broken kBroken[] = {
     {4, kPingpong, "order order stages=1", "order order stages=2", "channel order is an order channel, but not one empty slot"},
     {8, kDepthwise, "fragment=runs_4", "fragment=mma_16x8", "its sums are runs of lanes, not mma_16x8"},
     {8, kDepthwise, "columns=3 stride=1", "columns=0 stride=1", "columns, stride and dilation are positive"},
+    {8, kDepthwise, "dilation=1 reversed", "dilation=1 reversed phase=1", "phase 1 is not below the stride"},
+    {8, kDepthwise, "stride=1 dilation=1 reversed", "stride=3 dilation=1 reversed divides", "not a multiple of the stride 3"},
     {9, kDepthwise, "  param in_w\n", "", "param in_w is not declared"},
     {12, kDepthwise, "tile=128x64x16", "tile=256x64x16", "a tile of 256x64 is not 16 rows of 64 channels for each of 8 warps"},
     {12, kDepthwise, "tile=128x64x16", "tile=128x64x32", "tile w is not 64 channels of 16 bits for each of k=32 taps"},
+    {8, kDepthwiseGradient, " run=7 ", " run=0 ", "run, columns, stride, dilation, rows and groups are positive"},
+    {9, kDepthwiseGradient, "  param in_w\n", "", "param in_w is not declared"},
+    {12, kDepthwiseGradient, " groups=2", " groups=1", "is not 64 channels with all taps of 1 groups"},
+    {12, kDepthwiseGradient, " copies=4", " copies=2", "tile w is not 2 copies of f32 sums of 16 taps x 64 channels"},
     {15, kDepthwise, "    await %8 w\n", "", "it has not awaited channel w"},
     {8, kGrouped, " rows=groups", "", "rows belong to groups if and only if work does"},
     {8, kGrouped, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},

@@ -111,12 +111,16 @@ class DirectKernel {
   }
 
   ir::DepthwiseAttrs AttrsOfFilter() const {
+    const int64_t stride = geometry_.stride[kWidth];
+    const int64_t phase = geometry_.divides ? ((-geometry_.pad[kWidth]) % stride + stride) % stride : 0;
     return {.fragment = plan_.fragment,
             .columns = static_cast<int>(geometry_.filter[kWidth]),
-            .stride = static_cast<int>(geometry_.stride[kWidth]),
+            .stride = static_cast<int>(stride),
             .dilation = static_cast<int>(geometry_.dilation[kWidth]),
             .planes = geometry_.planes,
-            .reversed = geometry_.tap_step[kWidth] != 0};
+            .reversed = geometry_.tap_step[kWidth] != 0,
+            .divides = geometry_.divides,
+            .phase = static_cast<int>(phase)};
   }
 
   const Contraction& contraction_;

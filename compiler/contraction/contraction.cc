@@ -2,6 +2,7 @@
 
 #include <numeric>
 #include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "base/integer_math.h"
@@ -43,6 +44,7 @@ void AddExtents(const GroupedGemmProblem& problem, const Schedule&, size_t, Cont
 FilterTaps TapsOf(const ConvProblem& problem, const Schedule& schedule, const Contraction& contraction) {
   constexpr int64_t kSpanBytes = 128, kUnitBytes = 16;
   const bool dense = TapsAreEven(contraction.d, true) && (problem.beta == 0 || TapsAreEven(contraction.c, true));
+  if (schedule.reuse == Reuse::kDirect && dense) return FilterTaps::kColumns;
   if (!dense || problem.groups > 1 || contraction.geometry.taps == 1) return FilterTaps::kMatrices;
   const int64_t bytes = contraction.b.BytesOf(problem.c);
   if (bytes % kSpanBytes == 0) return FilterTaps::kColumns;
@@ -64,11 +66,14 @@ ir::StoredTensor RowsOfFilters(ir::StoredTensor filters) {
   return filters;
 }
 
+void JoinChannels(const ConvProblem& problem, bool joins, const std::vector<OperandSource*>& pixels) {
+  for (OperandSource* const source : pixels) source->run = source->memory.Inner() / (joins ? 1 : problem.groups);
+}
+
 // Threads that compute a depthwise convolution directly take all channels of a pixel as one matrix, whose K are the
 // taps. The filters, of one channel each, are rows of taps in any pass.
 void JoinChannels(const ConvProblem& problem, bool joins, Contraction& contraction) {
-  for (OperandSource* const pixels : {&contraction.a, &contraction.c, &contraction.d})
-    pixels->run = pixels->memory.Inner() / (joins ? 1 : problem.groups);
+  JoinChannels(problem, joins, {&contraction.a, &contraction.c, &contraction.d});
   const bool transposed = problem.pass == ConvPass::kDgrad && !joins;
   contraction.b.outer_axis = transposed ? ir::Axis::kK : ir::Axis::kN;
   contraction.b.inner_axis = transposed ? ir::Axis::kN : ir::Axis::kK;
@@ -96,6 +101,10 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
     contraction.taps = taps;
     contraction.n = columns ? geometry.channels * geometry.taps : geometry.channels;
     contraction.batch = columns ? 1 : geometry.taps * problem.groups;
+    // Threads sum the filters of all channels at once: rows of one matrix.
+    const bool joins = schedule.reuse == Reuse::kDirect && columns;
+    if (IsDepthwise(problem)) JoinChannels(problem, joins, {&contraction.a, &contraction.b});
+    if (IsDepthwise(problem) && joins) contraction.m = problem.k;
     return;
   }
   contraction.m = geometry.positions;
@@ -144,6 +153,10 @@ OperandSource& Contraction::Of(Operand operand) {
 }
 
 Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
+  // The schedule decides whether D is the pixels of one phase or of all of them.
+  const auto* conv = std::get_if<ConvProblem>(&problem);
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad && conv->stride != Spatial{1, 1, 1})
+    return ContractionOf(problem, schedule);
   Contraction other = *this;
   std::visit([&](const auto& kind) { AddExtents(kind, schedule, 0, other); }, problem);
   return other;
@@ -155,9 +168,10 @@ int64_t Contraction::Iterations(const Schedule& schedule) const {
   return geometry.Reuses() ? Blocks(schedule) / geometry.filter[kWidth] : Blocks(schedule);
 }
 
-size_t ContractionsOf(const Problem& problem) {
+size_t ContractionsOf(const Problem& problem, const Schedule& schedule) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  return conv != nullptr && conv->pass == ConvPass::kDgrad ? PhasesOf(*conv).size() : 1;
+  const bool has_phases = conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule);
+  return has_phases ? PhasesOf(*conv).size() : 1;
 }
 
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number) {
@@ -181,7 +195,7 @@ Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size
       },
       problem);
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  if (conv != nullptr && conv->pass == ConvPass::kDgrad) {
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule)) {
     TakePhase(*conv, contraction.geometry, contraction.c);
     TakePhase(*conv, contraction.geometry, contraction.d);
   }

@@ -19,7 +19,7 @@ namespace laneshift::compiler {
 // What the taps are where D is filters: the gradient of filters.
 enum class FilterTaps : uint8_t {
   kMatrices,       // those of each group of channels are matrices of the batch
-  kColumns,        // adjacent columns of one matrix, of taps x channels columns
+  kColumns,        // adjacent columns of one matrix, of taps x channels columns (of a depthwise one: of each channel)
   kPackedColumns,  // the same, where B is packed as the im2col matrix (compiler/plan/im2col_packing.h)
 };
 
@@ -88,8 +88,9 @@ struct Contraction {
 // Whether each channel is a group: a convolution with one channel and one filter each, in any pass.
 bool IsDepthwise(const Problem& problem);
 
-// Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase).
-size_t ContractionsOf(const Problem& problem);
+// Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase), unless the
+// schedule takes them all at once.
+size_t ContractionsOf(const Problem& problem, const Schedule& schedule);
 // The one of this number. REQUIRES: the problem is complete and outlives the contraction.
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number = 0);
 // The part that does not depend on a schedule: each position of the implicit-GEMM index is an output pixel.

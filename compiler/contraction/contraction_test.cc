@@ -65,7 +65,7 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
 TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
   const Schedule schedule{.reuse = Reuse::kIm2col};
   const Problem one = Parsed("conv_dgrad n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2");
-  ASSERT_EQ(ContractionsOf(one), 1u);
+  ASSERT_EQ(ContractionsOf(one, schedule), 1u);
   const Contraction dgrad = ContractionOf(one, schedule);
   EXPECT_TRUE(dgrad.RowsArePixels());
   EXPECT_EQ(dgrad.m, 2 * 9 * 11);
@@ -79,7 +79,7 @@ TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
 
   // The phase with most taps comes first. Its pixels begin at (1, 1), and are every second one.
   const Problem strided = Parsed("conv_dgrad n=2 h=9 w=11 c=96 k=24 r=3 s=3 pad=1 stride=2 x_pixel=100");
-  ASSERT_EQ(ContractionsOf(strided), 4u);
+  ASSERT_EQ(ContractionsOf(strided, schedule), 4u);
   const Contraction most = ContractionOf(strided, schedule, 0);
   EXPECT_EQ(most.m, 2 * 4 * 5);
   EXPECT_EQ(most.runs, 4);
@@ -195,6 +195,60 @@ TEST(Contraction, OfADirectGradientOfXReadsFiltersAsRowsOfTaps) {
   EXPECT_EQ(direct.b.outer_axis, ir::Axis::kN);
   EXPECT_EQ(direct.b.inner_axis, ir::Axis::kK);
   EXPECT_EQ(direct.run, 9);
+}
+
+// One contraction for all phases: pixel i and tap t meet pixel (i - pad + t * dilation) / stride of y.
+TEST(Contraction, OfADirectGradientOfXTakesAllPhases) {
+  const Problem problem = Parsed("conv_dgrad n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 stride=2,1 groups=24");
+  const Schedule phases{.reuse = Reuse::kIm2col}, direct{.a_load = LoadPath::kCopy, .reuse = Reuse::kDirect};
+  EXPECT_EQ(ContractionsOf(problem, phases), 2u);
+  ASSERT_EQ(ContractionsOf(problem, direct), 1u);
+  const auto expect_whole = [](const Contraction& whole) {
+    EXPECT_TRUE(whole.geometry.divides);
+    EXPECT_EQ(whole.geometry.stride, (Spatial{1, 2, 1}));
+    EXPECT_EQ(whole.geometry.pad, (Spatial{0, 1, 2}));
+    EXPECT_EQ(whole.geometry.output, (Spatial{1, 9, 11}));
+    EXPECT_EQ(whole.geometry.input, (Spatial{1, 5, 11}));
+    EXPECT_EQ(whole.m, 2 * 9 * 16);
+    EXPECT_EQ(whole.run, 15);
+    EXPECT_EQ(whole.d.first, 0);
+    EXPECT_EQ(whole.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 9, 11, 24}));
+  };
+  expect_whole(ContractionOf(problem, direct));
+  // From one schedule to the other and back.
+  const Contraction phase = ContractionOf(problem, phases);
+  expect_whole(phase.Under(problem, direct));
+  const Contraction again = ContractionOf(problem, direct).Under(problem, phases);
+  EXPECT_FALSE(again.geometry.divides);
+  EXPECT_EQ(again.m, phase.m);
+  EXPECT_EQ(again.d.memory.extents, phase.d.memory.extents);
+  EXPECT_EQ(again.d.memory.pitches, phase.d.memory.pitches);
+}
+
+// Filters are rows, taps columns, and K the positions, in whole runs of a thread.
+TEST(Contraction, OfADirectGradientOfFiltersJoinsTheChannels) {
+  const Problem problem = Parsed("conv_wgrad n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 groups=24 beta=1");
+  const Schedule tensor{.tile_k = 64}, direct{.tile_k = 224, .a_load = LoadPath::kCopy, .reuse = Reuse::kDirect};
+  const auto expect_joined = [](const Contraction& joined) {
+    EXPECT_EQ(joined.taps, FilterTaps::kColumns);
+    EXPECT_EQ(joined.geometry.direct_run, 7);
+    EXPECT_EQ(joined.m, 24);
+    EXPECT_EQ(joined.n, 15);
+    EXPECT_EQ(joined.batch, 1);
+    EXPECT_EQ(joined.run, 2 * 9 * 14);
+    for (const OperandSource& pixels : {joined.a, joined.b}) EXPECT_EQ(pixels.run, 24);
+    EXPECT_EQ(joined.d.memory.extents, (ir::StoredTensor::Dimensions{24, 1, 1, 1, 15}));
+  };
+  expect_joined(ContractionOf(problem, direct));
+  // From one schedule to the other and back.
+  const Contraction groups = ContractionOf(problem, tensor);
+  EXPECT_EQ(groups.m, 1);
+  EXPECT_EQ(groups.batch, 24 * 15);
+  expect_joined(groups.Under(problem, direct));
+  const Contraction again = ContractionOf(problem, direct).Under(problem, tensor);
+  EXPECT_EQ(again.m, 1);
+  EXPECT_EQ(again.batch, 24 * 15);
+  for (const OperandSource& pixels : {again.a, again.b}) EXPECT_EQ(pixels.run, 1);
 }
 
 TEST(Contraction, IsDepthwiseWhereEveryChannelIsAGroup) {

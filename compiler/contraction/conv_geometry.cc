@@ -69,8 +69,9 @@ int64_t ConvGeometry::CentreColumn() const {
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
-int DirectRunOf(const Schedule& schedule) {
+int DirectRunOf(const Schedule& schedule, ConvPass pass) {
   constexpr int kRunsOfWarpgroup = 4 * 4;  // four warps, each of which has four runs of positions
+  if (pass == ConvPass::kWgrad) return std::max(1, schedule.tile_k / kDirectRunsOfBlock);
   return std::max(1, schedule.tile_m / (kRunsOfWarpgroup * schedule.math_warpgroups));
 }
 
@@ -87,8 +88,26 @@ void DescribeForward(const ConvProblem& problem, ConvGeometry& geometry) {
   geometry.filters = problem.k / problem.groups;
 }
 
-// A convolution of the gradient of y, whose channels are filters, and whose filters are channels of x.
-void DescribeGradient(const ConvProblem& problem, const GradientPhase& phase, ConvGeometry& geometry) {
+// A convolution of the gradient of y, whose channels are filters, and whose filters are channels of x: all phases. The
+// taps are counted from the last one, so that the pixels that they read ascend.
+void DescribeWholeGradient(const ConvProblem& problem, ConvGeometry& geometry) {
+  geometry.input = problem.Output();
+  geometry.output = problem.input;
+  geometry.filter = problem.filter;
+  geometry.stride = problem.stride;
+  geometry.divides = problem.stride != Spatial{1, 1, 1};
+  geometry.dilation = problem.dilation;
+  for (size_t d = 0; d < geometry.pad.size(); ++d) {
+    geometry.last_tap[d] = problem.filter[d] - 1;
+    geometry.tap_step[d] = 1;
+    geometry.pad[d] = geometry.last_tap[d] * problem.dilation[d] - problem.pad_before[d];
+  }
+  geometry.channels = problem.k / problem.groups;
+  geometry.filters = problem.c / problem.groups;
+}
+
+// The same of one phase.
+void DescribePhase(const ConvProblem& problem, const GradientPhase& phase, ConvGeometry& geometry) {
   geometry.input = problem.Output();
   geometry.first = phase.first;
   geometry.output = phase.pixels;
@@ -108,10 +127,12 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
                         size_t phase) {
   ConvGeometry geometry{.images = problem.n};
   bool phases = false;  // several, whose kernel is the same
-  if (problem.pass == ConvPass::kDgrad) {
+  if (problem.pass == ConvPass::kDgrad && TakesAllPhases(schedule)) {
+    DescribeWholeGradient(problem, geometry);
+  } else if (problem.pass == ConvPass::kDgrad) {
     const std::vector<GradientPhase> all = PhasesOf(problem);
     phases = all.size() > 1;
-    DescribeGradient(problem, all.at(phase), geometry);
+    DescribePhase(problem, all.at(phase), geometry);
   } else {
     DescribeForward(problem, geometry);
   }
@@ -126,7 +147,7 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   } else if (reuses) {
     PlanPhases(geometry);
   }
-  if (schedule.reuse == Reuse::kDirect) geometry.direct_run = DirectRunOf(schedule);
+  if (schedule.reuse == Reuse::kDirect) geometry.direct_run = DirectRunOf(schedule, problem.pass);
   geometry.padded_q =
       base::RoundUp(geometry.output[kWidth] + (masks ? 0 : geometry.halo), int64_t{geometry.direct_run});
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {

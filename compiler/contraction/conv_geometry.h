@@ -33,10 +33,12 @@ struct ConvGeometry {
   };
 
   // Position `out` of the output and tap `t` read pixel out * stride - pad + t * dilation, in each dimension.
-  // A negative pad crops.
+  // A negative pad crops. Where strides divide, it is pixel (out - pad + t * dilation) / stride, and the tap meets no
+  // pixel where that is no whole number: a gradient of x whose threads take all phases at once.
   Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
   Spatial first{};                 // of a gradient of x: its GradientPhase::first
   Spatial last_tap{}, tap_step{};  // of a packed filter: tap u is tap last_tap - u * tap_step of the one in memory
+  bool divides = false;
   int64_t images = 1;
   bool planes = false;                // three spatial dimensions
   int64_t channels = 0, filters = 0;  // of a group
@@ -69,11 +71,16 @@ struct ConvGeometry {
   int64_t CentreColumn() const;
 };
 
-// With reuse=direct: adjacent outputs of a row that a thread computes.
-int DirectRunOf(const Schedule& schedule);
+// Whether a gradient of x is one contraction whatever its stride, not one for each phase.
+inline bool TakesAllPhases(const Schedule& schedule) { return schedule.reuse == Reuse::kDirect; }
+
+// With reuse=direct: adjacent outputs of a row that a thread computes, or whose gradients it holds at a time. Of a
+// gradient of filters, whose K is positions, a block of K has so many runs.
+inline constexpr int kDirectRunsOfBlock = 32;
+int DirectRunOf(const Schedule& schedule, ConvPass pass);
 
 // `images`: the problem's x, or the gradient of y that a gradient of x is computed from. `phase`: its number in
-// PhasesOf(problem), for a gradient of x.
+// PhasesOf(problem), for a gradient of x that has a contraction for each phase.
 ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
                         size_t phase = 0);
 

@@ -59,15 +59,25 @@ class DepthwiseEmitter {
     return b_.CreateICmpULT(pixel, cx_.Param(ir::kSpatialBindings[d].extent));
   }
 
-  // The pixel under the first tap of the lane's first output.
+  // Whether a dimension's strides divide, and so which of its taps meet a pixel is known at run time only. Along w it
+  // is known for each row of the run.
+  bool Divides(size_t d) const { return attrs_.divides && d > 0; }
+
+  // The pixel under the first tap of the lane's first output. Where strides divide, `first_` is still to be divided,
+  // except along w.
   void FindFirstPixel() {
     Value* rest = index_.first_row;
     Value* offset = b_.CreateZExt(index_.first_column, e_.I64());
     for (size_t d = 0; d < dimensions_; ++d) {
       const ir::SpatialBindings& of = ir::kSpatialBindings[d];
       Value* output = b_.CreateURem(rest, cx_.Param(of.outputs));
-      first_[d] = b_.CreateSub(b_.CreateMul(output, cx_.Param(of.stride)), cx_.Param(of.pad));
-      offset = b_.CreateAdd(offset, Along(d, first_[d]));
+      if (attrs_.divides) {
+        first_[d] = b_.CreateSub(output, cx_.Param(of.pad));
+        if (d == 0) first_[d] = DividedByStride(first_[d]);
+      } else {
+        first_[d] = b_.CreateSub(b_.CreateMul(output, cx_.Param(of.stride)), cx_.Param(of.pad));
+      }
+      if (!Divides(d)) offset = b_.CreateAdd(offset, Along(d, first_[d]));
       rest = b_.CreateUDiv(rest, cx_.Param(of.outputs));
     }
     Value* image = b_.CreateMul(b_.CreateZExt(rest, e_.I64()), cx_.Param(Binding::kStrideA));
@@ -76,19 +86,47 @@ class DepthwiseEmitter {
                            b_.CreateICmpULT(index_.first_column, cx_.Param(Binding::kN)));
   }
 
+  // Along w a run begins with the same phase everywhere, so that there is no remainder.
+  Value* DividedByStride(Value* distance) const {
+    Value* whole = b_.CreateSub(distance, e_.C32(static_cast<uint32_t>(attrs_.phase)));
+    return b_.CreateExactSDiv(whole, e_.C32(static_cast<uint32_t>(attrs_.stride)));
+  }
+
+  // A tap along dimension `d`: pixels from the lane's start to the pixel under it. Where strides divide, that is the
+  // quotient of `dividend`.
+  struct TapPlace {
+    Value *distance, *dividend;
+  };
+  TapPlace PlaceOf(size_t d, Value* tap) const {
+    Value* distance = b_.CreateMul(tap, cx_.Param(ir::kSpatialBindings[d].dilation));
+    if (!Divides(d)) return {distance, nullptr};
+    Value* dividend = b_.CreateAdd(first_[d], distance);
+    return {b_.CreateSDiv(dividend, cx_.Param(ir::kSpatialBindings[d].stride)), dividend};
+  }
+  // Whether the tap meets a pixel of the image.
+  Value* IsUnder(size_t d, const TapPlace& tap, Value* inside) const {
+    if (!Divides(d)) return b_.CreateAnd(inside, IsInImage(d, b_.CreateAdd(first_[d], tap.distance)));
+    Value* product = b_.CreateMul(tap.distance, cx_.Param(ir::kSpatialBindings[d].stride));
+    inside = b_.CreateAnd(inside, b_.CreateICmpEQ(product, tap.dividend));
+    return b_.CreateAnd(inside, IsInImage(d, tap.distance));
+  }
+
   void AddPlane(Value* t) {
     Value* start = start_;
     Value* inside = inside_;
     if (dimensions_ == 3) {
-      Value* distance = b_.CreateMul(t, cx_.Param(Binding::kDilationD));
-      start = b_.CreateAdd(start, Bytes(Along(2, distance)));
-      inside = b_.CreateAnd(inside, IsInImage(2, b_.CreateAdd(first_[2], distance)));
+      const TapPlace plane = PlaceOf(2, t);
+      start = b_.CreateAdd(start, Bytes(Along(2, plane.distance)));
+      inside = IsUnder(2, plane, inside);
     }
     e_.For(e_.C32(0), Taps(1), 1, [&](Value* r) {
-      Value* distance = b_.CreateMul(r, cx_.Param(Binding::kDilationH));
-      Value* in_row = b_.CreateAnd(inside, IsInImage(1, b_.CreateAdd(first_[1], distance)));
+      const TapPlace place = PlaceOf(1, r);
+      Value* in_row = IsUnder(1, place, inside);
       Value* row = dimensions_ == 3 ? b_.CreateAdd(b_.CreateMul(t, Taps(1)), r) : r;
-      AddRow(b_.CreateAdd(start, Bytes(Along(1, distance))), in_row, row);
+      Value* line = b_.CreateAdd(start, Bytes(Along(1, place.distance)));
+      if (!attrs_.divides) return AddRow(line, in_row, row);
+      // A row of the filter may meet no pixel of a lane.
+      e_.If(in_row, [&] { AddRow(line, in_row, row); });
     });
   }
 
@@ -100,8 +138,10 @@ class DepthwiseEmitter {
   void AddRow(Value* start, Value* inside, Value* row) {
     std::map<int, std::vector<Meeting>> pixels;  // by the distance from the first one
     for (int output = 0; output < outputs_; ++output) {
-      for (int tap = 0; tap < attrs_.columns; ++tap)
-        pixels[output * attrs_.stride + tap * attrs_.dilation].push_back({tap, output});
+      for (int tap = 0; tap < attrs_.columns; ++tap) {
+        const int pixel = attrs_.PixelUnder(output, tap);
+        if (pixel >= 0) pixels[pixel].push_back({tap, output});
+      }
     }
     const std::vector<std::vector<Value*>> taps = LoadTaps(row);
     for (auto at = pixels.begin(); at != pixels.end();) {

@@ -18,31 +18,41 @@ constexpr int kMostTapsOfRow = 16;                // that the kernel unrolls
 constexpr int kRegistersBesides = 32;             // sums, taps and pixels: addresses, bounds, the loop
 constexpr int kMostRegisters = 255;
 constexpr int kWordsOfPixel = 4, kChannelsOfLane = 8;
+constexpr int kRegistersOfPlanes = 16;  // addresses and bounds of a third dimension
+constexpr int kRegistersOfRow = 4;      // of the filter, besides the first one: where its pixels are
+constexpr int kMostHeld = 160;          // sums of several rows, and gradients of y
+constexpr int64_t kMostRows = 3;
+constexpr int kPixelsForFree = 9;         // of a line, whose addresses need no further registers
+constexpr int kMostTapsOfGradient = 128;  // a fragment of the epilogue has them all
 
 Error NotDirect(std::string message) {
   return MakeError(ErrorCode::kUnsupported, "reuse=direct " + std::move(message));
 }
 
-// What the problem must be.
+// The mode that remains.
+std::string_view OtherReuse(const Contraction& c) { return c.RowsArePixels() ? "use reuse=im2col" : "use reuse=none"; }
+
+// What any pass must be.
 Status CheckDepthwise(const Contraction& c) {
   const ConvGeometry& g = c.geometry;
-  if (!c.RowsArePixels())
-    return NotDirect("computes a depthwise convolution, groups = c = k, or its gradient of x; use reuse=none");
-  if (g.channels != 1 || c.batch != 1 || c.n == 1 || c.a.run != c.a.memory.Inner())
-    return NotDirect("computes a depthwise convolution, groups = c = k, or its gradient of x; use reuse=im2col");
+  const bool is_forward = c.RowsArePixels() && c.a.run == c.a.memory.Inner() && c.n != 1;
+  const bool is_gradient = c.SumsPixels() && g.filters == 1 && c.a.memory.Inner() != 1;
+  if (g.channels != 1 || !(is_forward || is_gradient))
+    return NotDirect(Cat("computes depthwise convolutions, groups = c = k, and their gradients; ", OtherReuse(c)));
+  if (is_gradient && c.taps != FilterTaps::kColumns)
+    return NotDirect("writes all taps of a filter, one after the other; use reuse=none, or pack the filters");
   if (DataTypeBits(c.a.type()) != 16 || DataTypeBits(c.b.type()) != 16)
-    return NotDirect(Cat("multiplies f16 and bf16, not ", DataTypeName(c.a.type()), "; use reuse=im2col"));
-  if (GatherWidth(c.a) == 1)
-    return NotDirect(Cat("reads 16 bytes of a pixel at once, and channels or pitches of ", c.a.name,
-                         " are not multiples of 16 bytes; use reuse=im2col"));
-  const int64_t taps = c.b.memory.Elements() / c.n;
-  if (!TapsAreEven(c.b, true) || g.taps != taps)
-    return NotDirect("reads all taps of a filter, one after the other; use reuse=im2col, or pack the filters");
-  if (ir::IsGated(c.epilogue())) return NotDirect("has no gated linear units; use reuse=im2col");
-  if (c.scale != Scaling::kNone) return NotDirect("has no scale factors; use reuse=im2col");
+    return NotDirect(Cat("multiplies f16 and bf16, not ", DataTypeName(c.a.type()), "; ", OtherReuse(c)));
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
+    const OperandSource& pixels = c.Of(operand);
+    if (pixels.kind == SourceKind::kPixels && GatherWidth(pixels) == 1)
+      return NotDirect(Cat("reads 16 bytes of a pixel at once, and channels or pitches of ", pixels.name,
+                           " are not multiples of 16 bytes; ", OtherReuse(c)));
+  }
+  if (c.scale != Scaling::kNone) return NotDirect(Cat("has no scale factors; ", OtherReuse(c)));
   if (g.filter[kWidth] > kMostTapsOfRow)
-    return NotDirect(Cat("unrolls the ", g.filter[kWidth], " columns of a filter, more than ", kMostTapsOfRow,
-                         "; use reuse=im2col"));
+    return NotDirect(
+        Cat("unrolls the ", g.filter[kWidth], " columns of a filter, more than ", kMostTapsOfRow, "; ", OtherReuse(c)));
   for (const int64_t index : {g.positions, g.input[kWidth] * g.stride[kWidth], g.input[kHeight], g.input[kDepth]}) {
     if (index > kMostIndex)
       return NotDirect(Cat("counts ", index, " positions, more than ", kMostIndex, "; split the images"));
@@ -50,14 +60,25 @@ Status CheckDepthwise(const Contraction& c) {
   return Ok();
 }
 
+// What the filters and the epilogue of a pass whose outputs are pixels must be.
+Status CheckFilters(const Contraction& c) {
+  const ConvGeometry& g = c.geometry;
+  const int64_t taps = c.b.memory.Elements() / c.n;
+  if (!TapsAreEven(c.b, true) || g.taps != taps)
+    return NotDirect("reads all taps of a filter, one after the other; use reuse=im2col, or pack the filters");
+  if (ir::IsGated(c.epilogue())) return NotDirect("has no gated linear units; use reuse=im2col");
+  return Ok();
+}
+
 // Decisions that leave nothing to decide.
-Status CheckFixed(const Schedule& s) {
+Status CheckFixed(const Contraction& c, const Schedule& s) {
+  const bool filters = c.RowsArePixels();  // are resident
   const struct {
     bool holds;
     std::string_view use;
   } rules[] = {{s.a_load == LoadPath::kCopy, "a_load=copy"},
                {s.b_load == LoadPath::kCopy, "b_load=copy"},
-               {s.b_keep == 1, "b_keep=1"},
+               {s.b_keep == (filters ? 1 : 0), filters ? "b_keep=1" : "b_keep=0"},
                {s.d_store == StorePath::kDirect, "d_store=direct"},
                {s.raster == 1, "raster=1"},
                {s.acc_stages == 1, "acc=1"},
@@ -68,21 +89,27 @@ Status CheckFixed(const Schedule& s) {
                {s.scheduler == Scheduler::kStatic, "scheduler=static"},
                {s.rows == RowSide::kM, "rows=m"},
                {s.consumers == Consumers::kCooperative, "consumers=cooperative"},
-               {s.split_k == 1, "split_k=1"}};
+               {s.split_k == 1 || c.SumsPixels(), "split_k=1"}};
   for (const auto& rule : rules) {
     if (!rule.holds) return NotDirect(Cat("has threads that read, multiply and store; use ", rule.use));
   }
   return Ok();
 }
 
-// Pixels of a line that a thread holds at once.
-int PixelsHeld(const ConvGeometry& g) {
+// Pixels of a line that a thread reads.
+int DistinctPixels(const ConvGeometry& g) {
   std::set<int64_t> pixels;
   for (int64_t i = 0; i < g.direct_run; ++i) {
-    for (int64_t s = 0; s < g.filter[kWidth]; ++s) pixels.insert(i * g.stride[kWidth] + s * g.dilation[kWidth]);
+    for (int64_t s = 0; s < g.filter[kWidth]; ++s) {
+      const int64_t distance = i * (g.divides ? 1 : g.stride[kWidth]) + s * g.dilation[kWidth];
+      pixels.insert(g.divides ? distance / g.stride[kWidth] : distance);
+    }
   }
-  return std::min(static_cast<int>(pixels.size()), ir::kMostPixelsAtOnce);
+  return static_cast<int>(pixels.size());
 }
+
+// Of these, the ones that it holds at once.
+int PixelsHeld(const ConvGeometry& g) { return std::min(DistinctPixels(g), ir::kMostPixelsAtOnce); }
 
 Status CheckTileOf(const ConvGeometry& g, const Schedule& s, const target::Target& target) {
   if (s.math_warpgroups > kDirectMostWarpgroups)
@@ -94,6 +121,9 @@ Status CheckTileOf(const ConvGeometry& g, const Schedule& s, const target::Targe
   if (s.tile_m % rows != 0 || std::find(std::begin(runs), std::end(runs), s.tile_m / rows) == std::end(runs))
     return NotDirect(Cat("computes 4 or 8 adjacent outputs a thread; with math=", s.math_warpgroups,
                          " use tile m=", 4 * rows, " or ", 8 * rows, " instead of ", s.tile_m));
+  if (g.divides && g.direct_run % g.stride[kWidth] != 0)
+    return NotDirect(Cat("needs runs that are a multiple of the stride along w of a conv_dgrad, ", g.stride[kWidth],
+                         ", not of ", g.direct_run, " outputs; use reuse=im2col, or runs of 8 for a stride of 8"));
   const int64_t taps = base::RoundUp(g.taps, int64_t{kDirectTapGroup});
   if (s.tile_k != taps)
     return NotDirect(Cat("has all taps of a filter in a block of K; use tile k=", taps, " instead of ", s.tile_k));
@@ -107,11 +137,65 @@ Status CheckTileOf(const ConvGeometry& g, const Schedule& s, const target::Targe
                        "; use a smaller math= or tile m"));
 }
 
+// Of a gradient of filters.
+int MostRegisters(const Schedule& s, const target::Target& target) {
+  const int threads = 32 * ir::kWarpgroupWarps * (s.math_warpgroups + 1);
+  return std::min(kMostRegisters, target.registers_per_sm / threads / 8 * 8);
+}
+int RegistersOfPixels(const ConvGeometry& g) {
+  return g.direct_run * kChannelsOfLane + 2 * kDirectGradientPixels * kWordsOfPixel + kRegistersBesides +
+         (g.planes ? kRegistersOfPlanes : 0);
+}
+
+Status CheckTileOfGradient(const Contraction& c, const Schedule& s, const target::Target& target) {
+  const ConvGeometry& g = c.geometry;
+  if (s.math_warpgroups > kDirectGradientMostWarpgroups)
+    return NotDirect(
+        Cat("math=", s.math_warpgroups, " leaves no registers for sums; use 1 to ", kDirectGradientMostWarpgroups));
+  if (s.tile_m != kDirectGradientChannels)
+    return NotDirect(
+        Cat("reads 128 bytes of a pixel at once; use tile m=", kDirectGradientChannels, " instead of ", s.tile_m));
+  const int64_t taps = base::RoundUp(g.taps, int64_t{kDirectTapGroup});
+  if (taps > kMostTapsOfGradient)
+    return NotDirect(
+        Cat("sums at most ", kMostTapsOfGradient, " taps, and the filter has ", g.taps, "; use reuse=none"));
+  if (s.tile_n != taps)
+    return NotDirect(Cat("has all taps of a filter in a tile; use tile n=", taps, " instead of ", s.tile_n));
+  const auto& runs = kDirectGradientRuns;
+  const auto is_block = [&](int run) { return run * kDirectRunsOfBlock == s.tile_k; };
+  if (std::none_of(std::begin(runs), std::end(runs), is_block))
+    return NotDirect(
+        Cat("has 4, 7 or 8 adjacent positions a thread, 32 times as many in a block of K; use tile k=128, "
+            "224 or 256 instead of ",
+            s.tile_k));
+  if (DirectGradientRows(g, s, target) > 0) return Ok();
+  return NotDirect(Cat("needs ", RegistersOfPixels(g) + g.filter[kWidth] * kChannelsOfLane, " registers a thread for ",
+                       g.direct_run, " positions and ", g.filter[kWidth],
+                       " columns of the filter, and with math=", s.math_warpgroups, " a thread has ",
+                       MostRegisters(s, target), "; use a smaller math= or tile k"));
+}
+
 }  // namespace
+
+int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule, const target::Target& target) {
+  const int64_t row = geometry.filter[kWidth] * kChannelsOfLane + kRegistersOfRow;
+  const int64_t rows = geometry.filter[kDepth] * geometry.filter[kHeight];
+  const int free = MostRegisters(schedule, target) - RegistersOfPixels(geometry) + kRegistersOfRow;
+  if (free < row) return 0;
+  // With several rows ptxas also keeps what it knows of their pixels, and spilled beyond these (CUDA 13).
+  const int64_t of_pixels = std::max(0, DistinctPixels(geometry) - kPixelsForFree) * kRegistersOfRow;
+  const int64_t held =
+      (kMostHeld - geometry.direct_run * kChannelsOfLane) / (geometry.filter[kWidth] * kChannelsOfLane);
+  const int64_t several = std::min({rows, (free - of_pixels) / row, held, kMostRows});
+  const int64_t most = std::max<int64_t>(1, several);
+  return static_cast<int>(base::CeilDiv(rows, base::CeilDiv(rows, most)));
+}
 
 Status CheckDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   LS_TRY(CheckDepthwise(contraction));
-  LS_TRY(CheckFixed(schedule));
+  LS_TRY(CheckFixed(contraction, schedule));
+  if (contraction.SumsPixels()) return CheckTileOfGradient(contraction, schedule, target);
+  LS_TRY(CheckFilters(contraction));
   return CheckTileOf(contraction.geometry, schedule, target);
 }
 

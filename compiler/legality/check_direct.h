@@ -15,6 +15,16 @@ inline constexpr int kDirectRuns[] = {8, 4};     // adjacent outputs of a thread
 inline constexpr int kDirectTapGroup = 8;        // tile k holds the taps in groups of so many
 inline constexpr int kDirectMostWarpgroups = 4;  // that fit into a CTA next to the one that copies filters
 
+// Of the gradient of filters: channels of a tile, adjacent positions of a thread, and warpgroups.
+inline constexpr int kDirectGradientChannels = 64;
+inline constexpr int kDirectGradientRuns[] = {8, 7, 4};
+inline constexpr int kDirectGradientMostWarpgroups = 3;
+inline constexpr int kDirectGradientPixels = 3;  // of x that a thread loads at once, while it multiplies as many
+
+// Rows of the filter, planes counted too, whose sums a thread has registers for; those of all threads have about as
+// many. 0: none.
+int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule, const target::Target& target);
+
 // kUnsupported names the rule and what would be right.
 Status CheckDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 

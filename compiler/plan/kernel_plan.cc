@@ -20,7 +20,7 @@ class KernelPlanner {
         schedule_(schedule),
         target_(target),
         limits_(limits),
-        contractions_(ContractionsOf(problem)) {}
+        contractions_(ContractionsOf(problem, schedule)) {}
 
   Result<KernelPlan> Plan(std::vector<PassDump>* dumps) && {
     LS_ASSIGN(ir::Program program, BuildProgram(problem_, schedule_, target_, dumps));
@@ -140,7 +140,7 @@ MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   if (work.bytes == 0 && !packs_factors) return work;
   const Contraction contraction = ContractionOf(problem, schedule);
   const size_t steps = PackStepsOf(contraction, schedule).size() + (packs_factors ? 1 : 0);
-  work.kernels = static_cast<int>(ContractionsOf(problem) * steps);
+  work.kernels = static_cast<int>(ContractionsOf(problem, schedule) * steps);
   if (contraction.taps == FilterTaps::kPackedColumns) {
     constexpr ir::Operand kPixels = ir::Operand::kB;
     work.bytes += PackedBytes(contraction, schedule, kPixels) - BytesToPack(problem, schedule, kPixels);

@@ -228,7 +228,7 @@ KernelTraffic CountLaunch(const ProblemNumbers& numbers, const Schedule& schedul
 KernelTraffic CountTraffic(const Problem& problem, const Schedule& schedule, const ir::Program& program,
                            const target::Target& target, int sm_count) {
   KernelTraffic traffic;
-  const size_t count = ContractionsOf(problem);
+  const size_t count = ContractionsOf(problem, schedule);
   for (size_t i = 0; i < count; ++i) {
     const KernelTraffic launch =
         CountLaunch(ProblemNumbers(ContractionOf(problem, schedule, i)), schedule, program, target, sm_count);

@@ -136,6 +136,18 @@ def depthwise_groups():
                    for name, kind in (("forward", "conv"), ("gradient of the input", "conv_dgrad"))], floors=False)
 
 
+def depthwise_gradients():
+    return table(["problem", "schedule", "us", "cuDNN us", "cuDNN / ours"],
+                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
+                  for row in rows_of("conv_depthwise_gradients_h200")])
+
+
+def depthwise_gradient_groups():
+    return groups([(name, rows_of("conv_depthwise_gradients_h200", of_kind(kind)))
+                   for name, kind in (("gradient of the input", "conv_dgrad"), ("gradient of the filter", "conv_wgrad"))],
+                  floors=False)
+
+
 def fp8_promotion():
     found = {}
     for row in rows_of("fp8_promotion_h200"):
@@ -321,6 +333,8 @@ TABLES = {
     "gradient_groups": gradient_groups,
     "gradients_below": gradients_below,
     "depthwise": depthwise,
+    "depthwise_gradients": depthwise_gradients,
+    "depthwise_gradient_groups": depthwise_gradient_groups,
     "depthwise_groups": depthwise_groups,
     "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,

@@ -107,6 +107,10 @@ std::string WhyNoTaps(const Problem& problem, const Schedule& schedule) {
     return "The rows of this gradient's product are filter elements, not pixels: no lane belongs to a pixel.";
   if (schedule.rows != RowSide::kM)
     return "The lanes hold output channels, and the pixels run along the columns (rows=n): a tap is a tile of B.";
+  if (contraction.geometry.divides)
+    return "The threads take all phases of this gradient at once: a tap meets some of a thread's pixels, and which "
+           "ones "
+           "differs from tap to tap.";
   if (contraction.geometry.planes) return "Pixels of a volume are not drawn: a lane would need three coordinates.";
   if (contraction.geometry.taps > kMostTaps)
     return Cat("A filter of ", contraction.geometry.taps, " taps is not drawn; the limit is ", kMostTaps, ".");

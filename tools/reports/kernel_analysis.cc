@@ -67,7 +67,7 @@ std::string LevelBytes::Times() const { return least > 0 ? PrintFixed(moved / le
 Result<KernelAnalysis> AnalyseKernel(const Compilation& c) {
   const CompiledKernel& product = c.Product();
   KernelAnalysis facts{.geometry = product.geometry, .sm_count = c.device.machine.sm_count};
-  for (size_t i = 0; i < compiler::ContractionsOf(c.problem); ++i)
+  for (size_t i = 0; i < compiler::ContractionsOf(c.problem, c.schedule); ++i)
     facts.tiles += compiler::PlanWork(compiler::ContractionOf(c.problem, c.schedule, i), c.schedule).Tiles();
   const compiler::WorkPlan work = compiler::PlanWork(c.problem, c.schedule);
   facts.division = compiler::DivideWork(work, std::max(1, facts.sm_count / work.ClusterSize()));

@@ -1,0 +1,183 @@
+// The gradient of the filters of a depthwise convolution on CUDA cores: the warps of one role have rows of the filter,
+// go through the positions of a tile and leave their sums in shared memory; those of the other add the copies of a
+// sum, and partial sums of other CTAs, in a fixed order, and store them as any epilogue does.
+#include <utility>
+
+#include "compiler/build/cta_plan.h"
+#include "compiler/build/filter_output.h"
+#include "compiler/build/k_loop.h"
+#include "compiler/build/subtile_steps.h"
+#include "compiler/build/tile_loop.h"
+#include "compiler/legality/check_direct.h"
+#include "compiler/passes.h"
+
+namespace laneshift::compiler {
+namespace {
+
+using ir::Binding;
+using ir::Builder;
+using ir::Operand;
+using ir::RoleKind;
+using ir::ValueId;
+
+constexpr int kSums = 0;        // the only channel,
+constexpr int kSumsStages = 2;  // so that a tile's sums are stored while those of the next one are computed
+
+class DirectGradientKernel {
+ public:
+  // REQUIRES: all outlive the kernel.
+  DirectGradientKernel(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
+      : contraction_(contraction),
+        schedule_(schedule),
+        terms_(TermsOf(contraction, ir::RowMap::kFilters, target)),
+        output_(contraction, true),
+        plan_(PlanOf(schedule)),
+        gradient_(AttrsOf(contraction.geometry, schedule, target)),
+        warps_(ir::kWarpgroupWarps * schedule.math_warpgroups),
+        k_{.tile_k = schedule.tile_k},
+        steps_(terms_, plan_, program_, output_) {
+    program_.name = "depthwise_gradient";
+    program_.target = target.name;
+    program_.tile_m = schedule.tile_m;
+    program_.tile_n = schedule.tile_n;
+    program_.tile_k = schedule.tile_k;
+    program_.operand_type = contraction.a.type();
+    program_.threads = 32 * (plan_.warps + warps_);
+  }
+
+  ir::Program Write() && {
+    program_.channels = {{.name = "sums", .stages = kSumsStages, .tiles = {{"w", SumsTile()}}}};
+    DeclareParams();
+    AddRole({.name = "epilogue", .kind = RoleKind::kEpilogue, .first_warp = 0, .warps = plan_.warps},
+            [this](Builder& b) { StoreTiles(b); });
+    AddRole({.name = "sum", .kind = RoleKind::kCopy, .first_warp = plan_.warps, .warps = warps_},
+            [this](Builder& b) { SumTiles(b); });
+    return std::move(program_);
+  }
+
+ private:
+  static CtaPlan PlanOf(const Schedule& schedule) {
+    CtaPlan plan;
+    plan.warps = ir::kWarpgroupWarps;
+    plan.columns = schedule.tile_n;
+    plan.fragment = ir::FragmentKind::kMma16x8;
+    plan.staging.panel = plan.staging.subtile = schedule.tile_n;
+    return plan;
+  }
+
+  static ir::DepthwiseGradientAttrs AttrsOf(const ConvGeometry& geometry, const Schedule& schedule,
+                                            const target::Target& target) {
+    const int rows = DirectGradientRows(geometry, schedule, target);
+    const int64_t all = geometry.filter[kDepth] * geometry.filter[kHeight];
+    return {.run = geometry.direct_run,
+            .columns = static_cast<int>(geometry.filter[kWidth]),
+            .stride = static_cast<int>(geometry.stride[kWidth]),
+            .dilation = static_cast<int>(geometry.dilation[kWidth]),
+            .rows = rows,
+            .groups = static_cast<int>((all + rows - 1) / rows),
+            .planes = geometry.planes};
+  }
+
+  int Copies() const { return gradient_.Copies(warps_); }
+
+  ir::SharedLayout SumsTile() const {
+    return {.type = DataType::kF32,
+            .outer_axis = ir::Axis::kN,
+            .inner_axis = ir::Axis::kM,
+            .outer = Copies() * schedule_.tile_n,
+            .inner = schedule_.tile_m,
+            .swizzle = ir::Swizzle::k128};
+  }
+
+  void DeclareParams() {
+    std::vector<ir::Param>& params = program_.params;
+    for (const Operand operand : {Operand::kA, Operand::kB}) {
+      const ir::PixelPitches pitches = ir::PixelPitchesOf(operand);
+      params.insert(params.end(), {{ir::BaseOf(operand), {}}, {ir::PitchOf(operand), {}}, {pitches.row, {}}});
+      if (gradient_.planes) params.push_back({pitches.plane, {}});
+      params.push_back({ir::StrideOf(operand), {}});
+    }
+    params.push_back({Binding::kBaseD, {}});
+    output_.AddPitches(Operand::kD, params);
+    if (terms_.adds_c) {
+      params.push_back({Binding::kBaseC, {}});
+      output_.AddPitches(Operand::kC, params);
+    }
+    output_.AddSizes(params);
+    params.push_back({Binding::kAlpha, {}});
+    if (terms_.adds_c) params.push_back({Binding::kBeta, {}});
+    if (schedule_.split_k > 1) params.push_back({Binding::kWorkspace, {}});
+  }
+
+  void AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
+    std::vector<ir::Op> body;
+    Builder b(program_, body);
+    write(b);
+    role.body = std::move(body);
+    program_.roles.push_back(std::move(role));
+  }
+
+  TileLoop Tiles() const {
+    return {.tile_m = schedule_.tile_m,
+            .tile_n = schedule_.tile_n,
+            .tile_k = schedule_.tile_k,
+            .raster = schedule_.raster,
+            .slices = schedule_.split_k,
+            .blocks = [this](Builder& b) { return k_.Blocks(b); }};
+  }
+
+  // From one position of K to another one.
+  void SumTiles(Builder& b) const {
+    Tiles().ForEachCorner(b, [&](const Corner& corner) {
+      const ValueId block = b.Constant(schedule_.tile_k);
+      const ValueId first = corner.IsSlice() ? b.Mul({corner.first, block}) : b.Constant(0);
+      const ValueId end = corner.IsSlice() ? b.Mul({corner.end, block}) : b.ParamValue(Binding::kK);
+      const ValueId slot = b.Put({}, {.channel = kSums});
+      b.DepthwiseGradient({slot, corner.row, first, end}, gradient_);
+      b.Send({slot});
+    });
+  }
+
+  void StoreTiles(Builder& b) const {
+    Tiles().ForEachCorner(b, [&](const Corner& corner) {
+      const ValueId slot = b.Take({}, {.channel = kSums});
+      const ValueId sums = b.LoadSums({slot}, {.copies = Copies()});
+      b.Release({slot});
+      if (!corner.IsSlice()) return StoreTile(b, corner, sums);
+      const ValueId column = b.Constant(0), first = b.Mul({corner.number, corner.slices});
+      b.If({b.Less({b.Constant(1), corner.slices})});
+      b.InBody([&] { b.PartialStore({sums, column, b.Add({first, corner.slice})}); });
+      // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the slices.
+      b.If({b.PartialArrive({corner.number, corner.slices}, {})});
+      b.InBody([&] { StoreTile(b, corner, b.PartialSum({sums, column, first, corner.slices})); });
+    });
+  }
+
+  void StoreTile(Builder& b, const Corner& corner, ValueId sums) const {
+    const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})});
+    Subtile subtile{
+        .fragment = sums, .row = row, .column = corner.column, .batch = corner.batch, .columns = plan_.columns};
+    steps_.Write(b, subtile, {});
+    b.GlobalStore(subtile.Operands(), steps_.AccessOf(Operand::kD, plan_.columns));
+  }
+
+  const Contraction& contraction_;
+  const Schedule& schedule_;
+  const EpilogueTerms terms_;
+  const FilterOutput output_;
+  const CtaPlan plan_;
+  const ir::DepthwiseGradientAttrs gradient_;
+  const int warps_;  // that sum
+  const KLoop k_;
+  ir::Program program_;
+  const SubtileSteps steps_;
+};
+
+}  // namespace
+
+ir::Program BuildDirectGradient(const Contraction& contraction, const Schedule& schedule,
+                                const target::Target& target) {
+  return DirectGradientKernel(contraction, schedule, target).Write();
+}
+
+}  // namespace laneshift::compiler

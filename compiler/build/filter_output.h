@@ -1,0 +1,34 @@
+// FilterOutput: D is filters, the gradient of a convolution's. Its rows are filters of a group, its columns their
+// channels, of every tap or of the one that a matrix of the batch is.
+//
+// Thread-safety: a value.
+#pragma once
+
+#include <vector>
+
+#include "compiler/build/output_tensor.h"
+#include "compiler/build/pixel_index.h"
+#include "compiler/contraction/contraction.h"
+
+namespace laneshift::compiler {
+
+class FilterOutput final : public OutputTensor {
+ public:
+  // `extents`: threads read pixels, and need to know where the images end. REQUIRES: `contraction` outlives the output.
+  FilterOutput(const Contraction& contraction, bool extents)
+      : contraction_(contraction), dimensions_(PixelIndex(contraction.geometry).dimensions), extents_(extents) {}
+
+  void AddPitches(ir::Operand operand, std::vector<ir::Param>& params) const override;
+  void AddSizes(std::vector<ir::Param>& params) const override;
+  int AccessWidthOf(ir::Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
+  std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) const override;
+  void BulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
+                 const std::vector<ir::ValueId>& start, const ir::BulkStoreAttrs& attrs) const override;
+
+ private:
+  const Contraction& contraction_;
+  const size_t dimensions_;
+  const bool extents_;
+};
+
+}  // namespace laneshift::compiler

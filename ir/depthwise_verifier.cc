@@ -1,0 +1,92 @@
+// Verifies what CUDA cores multiply: depthwise convolutions, and the gradients of their filters.
+#include "base/text.h"
+#include "ir/element_type.h"
+#include "ir/role_verifier.h"
+
+namespace laneshift::ir {
+
+using base::Cat;
+
+// Each warp has a fragment of the tile, whose lanes read eight channels of a pixel at once.
+Status RoleVerifier::CheckDepthwise(const Op& op) const {
+  const auto& attrs = op.As<DepthwiseAttrs>();
+  if (attrs.fragment != FragmentKind::kRuns4 && attrs.fragment != FragmentKind::kRuns8)
+    return Broken(8, Cat("its sums are runs of lanes, not ", NameOf(attrs.fragment)));
+  if (attrs.columns < 1 || attrs.stride < 1 || attrs.dilation < 1)
+    return Broken(8, "columns, stride and dilation are positive");
+  if (!InRange(attrs.phase, 0, attrs.divides ? attrs.stride : 1))
+    return Broken(8, Cat("phase ", attrs.phase, " is not below the stride that divides"));
+  if (attrs.divides && attrs.Rows() % attrs.stride != 0)
+    return Broken(8, Cat("runs of ", attrs.Rows(), " rows are not a multiple of the stride ", attrs.stride,
+                         ": they would begin with different phases"));
+  const FragmentLayout layout{attrs.fragment, program_.tile_n};
+  const int columns = layout.Facts().step;
+  if (program_.row_axis != Axis::kM || program_.tile_n != columns || program_.tile_m != layout.Rows() * role_->warps)
+    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", layout.Rows(), " rows of ",
+                          columns, " channels for each of ", role_->warps, " warps"));
+  if (BitsOf(program_.operand_type) != 16) return Broken(12, "a lane has eight channels of 16 bits");
+  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  if (!channel.resident) return Broken(15, Cat("it reads channel ", channel.name, ", which is not resident"));
+  if (!InRange(attrs.tile, 0, static_cast<int64_t>(channel.tiles.size())))
+    return Broken(8, Cat("channel ", channel.name, " has no tile ", attrs.tile));
+  const SharedLayout& tile = channel.tiles[static_cast<size_t>(attrs.tile)].layout;
+  if (tile.outer_axis != Axis::kK || tile.inner_axis != Axis::kN || tile.outer != program_.tile_k ||
+      tile.inner != columns || tile.Columns() != 1 || tile.ElementBits() != 16)
+    return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(attrs.tile)].name, " is not ", columns,
+                          " channels of 16 bits for each of k=", program_.tile_k, " taps"));
+  LS_TRY(Needs(
+      {Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kN, Binding::kK}));
+  for (size_t d = 0; d < (attrs.planes ? 3 : 2); ++d) {
+    const SpatialBindings& of = kSpatialBindings[d];
+    LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
+  }
+  return attrs.planes ? Needs({Binding::kPlaneA}) : Ok();
+}
+
+// A tile of f32: copies of the sums of the program's tile, taps x channels.
+Status RoleVerifier::CheckSums(const Op& op, int tile, int copies) const {
+  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
+    return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+  const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
+  if (layout.type == DataType::kF32 && layout.outer_axis == Axis::kN && layout.inner_axis == Axis::kM &&
+      layout.outer == copies * program_.tile_n && layout.inner == program_.tile_m && program_.row_axis == Axis::kM)
+    return Ok();
+  return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " is not ", copies,
+                        " copies of f32 sums of ", program_.tile_n, " taps x ", program_.tile_m, " channels"));
+}
+
+Status RoleVerifier::CheckDepthwiseGradient(const Op& op) {
+  const auto& attrs = op.As<DepthwiseGradientAttrs>();
+  if (attrs.run < 1 || attrs.columns < 1 || attrs.stride < 1 || attrs.dilation < 1 || attrs.rows < 1 ||
+      attrs.groups < 1)
+    return Broken(8, "run, columns, stride, dilation, rows and groups are positive");
+  constexpr int kChannels = 64;  // eight of each of eight lanes
+  if (program_.tile_m != kChannels || attrs.rows * attrs.groups * attrs.columns < program_.tile_n - 7)
+    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", kChannels,
+                          " channels with all taps of ", attrs.groups, " groups of ", attrs.rows, " rows"));
+  if (BitsOf(program_.operand_type) != 16) return Broken(12, "a lane has eight channels of 16 bits");
+  LS_TRY(CheckSums(op, attrs.tile, attrs.Copies(role_->warps)));
+  LS_TRY(FillTile(op, attrs.tile));
+  for (const Operand operand : {Operand::kA, Operand::kB}) {
+    LS_TRY(Needs({BaseOf(operand), PitchOf(operand), PixelPitchesOf(operand).row, StrideOf(operand)}));
+    if (attrs.planes) LS_TRY(Needs({PixelPitchesOf(operand).plane}));
+  }
+  LS_TRY(Needs({Binding::kM, Binding::kK, Binding::kOutQ}));
+  for (size_t d = 0; d < (attrs.planes ? 3 : 2); ++d) {
+    const SpatialBindings& of = kSpatialBindings[d];
+    LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
+  }
+  return Ok();
+}
+
+Status RoleVerifier::CheckLoadSums(const Op& op) const {
+  const auto& attrs = op.As<LoadSumsAttrs>();
+  constexpr int kRows = 16;  // of a fragment
+  if (program_.tile_m != kRows * role_->warps)
+    return Broken(12, Cat(role_->warps, " warps have ", kRows * role_->warps, " rows, not ", program_.tile_m));
+  LS_TRY(CheckSums(op, attrs.tile, attrs.copies));
+  return Needs({Binding::kN});
+}
+
+}  // namespace laneshift::ir
