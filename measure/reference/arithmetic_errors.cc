@@ -96,6 +96,12 @@ double HalfPlace(DataType type, double value) {
   return std::max(normal, std::abs(ElementAt(rounded, type, 0) - value));
 }
 
+double LeastNormal(DataType type) {
+  if (ir::IsInteger(type)) return 0;
+  const auto& format = ir::InfoOf(type).format;
+  return format ? std::ldexp(1, 1 - base::InfoOf(*format).bias) : 0x1p-126;
+}
+
 double SumErrorFactor(const Problem& problem) {
   if (ir::IsInteger(ir::Stored(problem, ir::OperandRole::kA).type)) return kUnitRoundoff;  // of the conversion to f32
   const auto depth = static_cast<double>(ViewOf(problem).k);
@@ -118,10 +124,7 @@ std::optional<CutRule> CutRuleOf(const Problem& problem) {
   int bits = 23;
   for (const target::Target& target : target::Targets()) bits = std::min(bits, target.eight_bit_sum_bits);
   if (bits == 23) return std::nullopt;
-  const auto least = [&](ir::OperandRole role) {
-    const base::FloatFormatInfo& format = base::InfoOf(*ir::InfoOf(ir::Stored(problem, role).type).format);
-    return std::ldexp(1, 1 - format.bias);
-  };
+  const auto least = [&](ir::OperandRole role) { return LeastNormal(ir::Stored(problem, role).type); };
   const ProductView view = ViewOf(problem);
   const bool scaled = view.scale_run != 0;
   const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);

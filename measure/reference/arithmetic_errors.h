@@ -20,8 +20,11 @@ inline constexpr double kUnitRoundoff = 0x1p-24;
 // Half of the last place of the type at `value`: what rounding to nearest may change. 0 for integers.
 double HalfPlace(DataType type, double value);
 
+// The least normal number of an operand's type. A tensor core takes smaller ones for as large when it cuts addends.
+double LeastNormal(DataType type);
+
 // How far a sum of products may be from the exact one, as a multiple of the sum of the products' magnitudes, on a
-// tensor core that keeps an f32.
+// tensor core that keeps an f32; operands that are not normal count as if they were.
 double SumErrorFactor(const Problem& problem);
 
 // What the tensor cores with the fewest bits lose of a sum of e4m3 and e5m2 products, as such a multiple, on average

@@ -47,6 +47,10 @@ class ElementView {
   // From a row of A to that of its scale factors.
   int64_t ScaleShift(int64_t batch) const { return groups_.empty() ? 0 : scale_shifts_[static_cast<size_t>(batch)]; }
 
+  // Below which operands are not normal; 0 if they have factors, where nobody sees it.
+  double least_left() const { return view_.scale_run == 0 ? LeastNormal(operands_.a.shape.type) : 0; }
+  double least_right() const { return view_.scale_run == 0 ? LeastNormal(operands_.b.shape.type) : 0; }
+
   // Row i of A, Depth() elements: zeros outside of an image.
   void Left(int64_t batch, int64_t i, float* to) const {
     if (!parts_.empty()) {
@@ -122,11 +126,17 @@ struct Piece {
   int64_t batch, first_row, last_row, first;
 };
 
+// The magnitude with which a number counts where addends are cut (LeastNormal).
+double SizeOf(float value, double least) { return value == 0 ? 0 : std::max(std::abs(double{value}), least); }
+
 // The root of the sum of squares of `count` numbers, `step` apart. The sum of the magnitudes of products is at most the
 // product of both operands' norms.
-double LengthOf(const float* values, int64_t count, int64_t step) {
+double LengthOf(const float* values, int64_t count, int64_t step, double least) {
   double squares = 0;
-  for (int64_t q = 0; q < count; ++q) squares += double{values[q * step]} * double{values[q * step]};
+  for (int64_t q = 0; q < count; ++q) {
+    const double size = SizeOf(values[q * step], least);
+    squares += size * size;
+  }
   return std::sqrt(squares);
 }
 
@@ -162,7 +172,7 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
     elements.Right(piece.batch, epilogue.ColumnOfB(piece.first + c), b.data() + c, kColumns);
   }
   double right[kColumns];
-  for (int64_t c = 0; c < columns; ++c) right[c] = LengthOf(b.data() + c, depth, kColumns);
+  for (int64_t c = 0; c < columns; ++c) right[c] = LengthOf(b.data() + c, depth, kColumns, elements.least_right());
   double sums[kRows][kColumns], magnitudes[kColumns], below[kColumns], above[kColumns];
   Comparison result;
   for (int64_t row = piece.first_row; row < piece.last_row; row += kRows) {
@@ -170,7 +180,7 @@ Comparison ComparePiece(const ElementView& elements, const HostEpilogue& epilogu
     for (int64_t r = 0; r < rows; ++r) elements.Left(piece.batch, row + r, a.data() + r * depth);
     MultiplyBlock(depth, a.data(), b.data(), sums);
     for (int64_t r = 0; r < rows; ++r) {
-      const double left = LengthOf(a.data() + r * depth, depth, 1);
+      const double left = LengthOf(a.data() + r * depth, depth, 1, elements.least_left());
       for (int64_t c = 0; c < columns; ++c) magnitudes[c] = left * right[c];
       if (epilogue.cut())
         CutSums(*epilogue.cut(), depth, a.data() + r * depth, b.data(), kColumns, columns, below, above);
@@ -307,9 +317,8 @@ Result<Comparison> SampleView(const ElementView& elements, const HostEpilogue& e
       for (int64_t c = 0; c < epilogue.columns_per_output(); ++c) {
         elements.Right(batch, epilogue.ColumnOfB(j + c), right.data(), 1);
         for (size_t q = 0; q < left.size(); ++q) {
-          const double product = static_cast<double>(left[q]) * static_cast<double>(right[q]);
-          sums[c] += product;
-          magnitudes[c] += std::abs(product);
+          sums[c] += static_cast<double>(left[q]) * static_cast<double>(right[q]);
+          magnitudes[c] += SizeOf(left[q], elements.least_left()) * SizeOf(right[q], elements.least_right());
         }
         if (epilogue.cut()) {
           CutSums(*epilogue.cut(), static_cast<int64_t>(left.size()), left.data(), right.data(), 1, 1, below + c,

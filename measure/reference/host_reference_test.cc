@@ -244,6 +244,28 @@ TEST(ReferenceFinds, OneProductThatIsMissingInOneElementOfMany) {
   }
 }
 
+// The tensor core cuts addends relative to the exponent of the largest, and that of a subnormal f16 is the least normal
+// one: the smaller products of such a row lose their last bits.
+TEST(ReferenceAllows, WhatSubnormalOperandsLose) {
+  const GemmProblem p = Parse("gemm m=1 n=8 k=16 a=f16 d=f32");
+  HostOperands operands = RandomOperands(p);
+  HostTensor d = HostTensor::Poisoned(Stored(p, OperandRole::kD));
+  for (int64_t q = 0; q < p.k; ++q) StoreElement(operands.a.bytes.data(), p.a, q, 0x1p-24f);
+  constexpr double kUnit = 0x1p-39;  // 25 bits below 2^-14 times 1
+  for (int64_t j = 0; j < p.n; ++j) {
+    double sum = 0;
+    for (int64_t q = 0; q < p.k; ++q) {
+      const float b = q == 0 ? 1.0f : std::ldexp(1.0f + static_cast<float>(q + j) / 1024, -7 - static_cast<int>(q % 4));
+      StoreElement(operands.b.bytes.data(), p.b, j * p.ldb + q, b);
+      sum += std::trunc(0x1p-24 * double{b} / kUnit) * kUnit;
+    }
+    StoreElement(d.bytes.data(), p.d, j, static_cast<float>(sum));
+  }
+  const Comparison comparison = CompareAll(p, operands, d);
+  EXPECT_GT(comparison.RelativeError(), 0x1p-24) << "more than the rounding to f32";
+  EXPECT_EQ(comparison.outside, 0);
+}
+
 TEST(ReferenceFinds, ReductionsThatCancel) {
   // Rows come in pairs of opposite sign: every reduction is about zero, with nothing but rounding errors.
   const GemmProblem p = Parse("gemm m=256 n=4 k=64 d=f32 epilogue=sum_n");
