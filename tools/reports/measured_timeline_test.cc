@@ -129,18 +129,21 @@ INSTANTIATE_TEST_SUITE_P(
                     "wait for a full slot of acc"},
         StampedCase{"sm_90a", "conv_dgrad n=1 h=8 w=8 c=64 k=64 r=3 s=3 pad=1 stride=2", "", "wait for MMAs"}));
 
-// A device's timer has steps that are longer than the warps' begins are apart, and none of them is before the kernel's.
+// The clock of an SM is on the device's timer as the longest warp has both. That timer has coarse steps: by the clock
+// another warp may have begun earlier, and the time line begins with it.
 TEST(MeasuredTimeline, BeginsAtZeroWithACoarseTimer) {
   Stamped stamped("sm_90a", "gemm m=256 n=256 k=256", "tile=128x128x64 math=2");
-  constexpr uint64_t kStep = uint64_t{1} << 20;
-  uint64_t longer = 0;  // the last warp counts the time of all
+  constexpr uint32_t kEarlier = 500;  // clocks
+  bool longest = true;
   for (std::vector<std::byte>& records : stamped.run.records) {
     for (size_t at = 0; at + ir::StampBuffer::kWarpBytes <= records.size(); at += ir::StampBuffer::kWarpBytes) {
       ir::StampHeader header;
       std::memcpy(&header, records.data() + at, sizeof(header));
       if (header.begin_ns == 0) continue;
-      header.begin_ns = kStep * (1 + header.begin_ns / kStep);
-      header.end_ns = header.begin_ns + kStep * ++longer;
+      header.begin_ns = 1 << 20;
+      header.end_ns = header.begin_ns + (longest ? 1 << 20 : 1 << 10);
+      if (!longest) header.begin_clock -= kEarlier;
+      longest = false;
       std::memcpy(records.data() + at, &header, sizeof(header));
     }
   }
