@@ -67,7 +67,7 @@ Status Chain::AddWay(const std::string& name, const std::vector<Contender>& call
   // Libraries prepare themselves in their first call, which a capture does not allow.
   LS_TRY(enqueue());
   LS_TRY(stream_.Synchronize());
-  LS_ASSIGN(device::Graph graph, device::Graph::Capture(stream_, enqueue));
+  LS_ASSIGN(device::LaunchGraph graph, device::LaunchGraph::Capture(stream_, enqueue));
   ways_.push_back({name, std::move(graph), std::move(notes)});
   calls_.push_back(calls);
   return Ok();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "device/graph.h"
+#include "device/launch_graph.h"
 #include "laneshift/engine.h"
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
@@ -22,7 +22,7 @@ class Chain {
   // A way of calling each of the problems.
   struct Way {
     std::string name;  // "laneshift", or of a PeerCall
-    device::Graph graph;
+    device::LaunchGraph graph;
     std::vector<std::string> notes{};  // for people
   };
 

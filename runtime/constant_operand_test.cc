@@ -7,7 +7,7 @@
 
 #include "compiler/compile.h"
 #include "device/buffer.h"
-#include "device/graph.h"
+#include "device/launch_graph.h"
 #include "device/stream.h"
 #include "emulator/driver/driver.h"
 #include "laneshift/engine.h"
@@ -73,7 +73,7 @@ TEST_P(ConstantOperand, FollowsItsPredecessorInStreamsAndGraphs) {
   (void)emulator::TakeReport();
   ASSERT_TRUE(chain());
   EXPECT_EQ(Count(second, 0x3f80), kElements);
-  const auto graph = device::Graph::Capture(stream_, chain);
+  const auto graph = device::LaunchGraph::Capture(stream_, chain);
   ASSERT_TRUE(graph) << graph.error().message;
   for (const device::DeviceBuffer* written : {&first, &second}) ASSERT_TRUE(written->FillBytes(stream_, 0));
   ASSERT_TRUE(graph->Launch(stream_));

@@ -142,7 +142,7 @@ class PlanMaker {
     } else {
       prepared.kernel = product_;
       // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has
-      // left most room. One that loads before that ends has to fit beside it.
+      // left most room. One that loads before that ends has to fit next to it.
       if (core_.overlap == device::GridOverlap::kProgrammatic) {
         const int least = launch.program.LoadsEarly() ? runtime::TwoCtasPerSmBytes(*chosen_.target)
                                                       : runtime::OneCtaPerSmBytes(*chosen_.target);

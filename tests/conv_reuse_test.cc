@@ -40,14 +40,14 @@ TEST(ConvReuse, Im2colLoadsTheTileForEveryColumn) {
 
 TEST(ConvReuse, RowOffsetLoadsItOnceForARowWithItsHalo) {
   for (const char* target : {"sm_100a", "sm_90a"}) {
-    const emulator::Counters counters = CountersOf(target, "reuse=row_offset");
+    const emulator::Counters counters = CountersOf(target, "reuse=row_offset border=zeros");
     const uint64_t halo = 8 * 128;  // two rows, in whole groups of a swizzle
     EXPECT_EQ(counters.bytes_global_to_shared, kRows * kBlocks * (kTileX + halo + kColumns * kTileW)) << target;
   }
 }
 
 TEST(ConvReuse, LaneShiftCopiesItToTensorMemoryOnceForARow) {
-  const emulator::Counters counters = CountersOf("sm_100a", "reuse=lane_shift");
+  const emulator::Counters counters = CountersOf("sm_100a", "reuse=lane_shift shift=separate border=zeros");
   const uint64_t chains = kRows * kBlocks, moves = kColumns - 1;
   EXPECT_EQ(counters.tensor_copies, chains * kGroups * (1 + moves));
   EXPECT_EQ(counters.tensor_copy_bytes, chains * (kTileX + moves * kEdge));

@@ -43,7 +43,7 @@ EngineOptions OnEmulator(const std::vector<std::string>& policies, const std::st
   return options;
 }
 
-RunSettings LaneShift(const std::string& form = "") {
+RunSettings LaneShift(const std::string& form = "shift=separate border=zeros") {
   RunSettings settings;
   settings.check = true;
   settings.constraint = *ParseSchedule("reuse=lane_shift " + form);

@@ -27,9 +27,9 @@ constexpr std::string_view kNumbers[] = {"N", "SECONDS", "BYTES", "DAYS", "NUMBE
 
 // Those of all others, apart from words with '|' between them: text, and forms with numbers inside, of which
 // tests/mistakes/mistakes.txt has wrong ones.
-constexpr std::string_view kTexts[] = {"FILE",  "DIR",         "PATH",       "WORD", "SCHEDULE", "VERB",
-                                       "TEXT",  "NAME=ANSWER", "NAME=LEVEL", "NAME", "PASS",     "PROBLEM",
-                                       "SIZES", "BUDGET",      "N,...",      "I/N"};
+constexpr std::string_view kTexts[] = {"NAME=VALUE", "FILE",  "DIR",         "PATH",       "WORD", "SCHEDULE",
+                                       "VERB",       "TEXT",  "NAME=ANSWER", "NAME=LEVEL", "NAME", "PASS",
+                                       "PROBLEM",    "SIZES", "BUDGET",      "N,...",      "I/N"};
 
 bool IsNumber(std::string_view type) { return std::ranges::find(kNumbers, type) != std::end(kNumbers); }
 bool IsText(std::string_view type) {

@@ -251,7 +251,7 @@ void Roles::AddResidentLoads() {
   AddRole(role, [&](Builder& b) { parts_.resident->Load(b); });
 }
 
-// What no other kernel writes comes by a warp of its own, which fills the ring while the previous kernel still runs.
+// What no other kernel writes comes by a separate warp, which fills the ring while the previous kernel still runs.
 void Roles::AddEarlyLoads() {
   const ir::Role role{.name = "early",
                       .kind = RoleKind::kLoad,

@@ -115,7 +115,8 @@ TEST(ReuseModes, LoadAFilterRowOnce) {
   const Problem problem = *ParseProblem("conv n=1 h=16 w=126 c=64 k=64 r=3 s=3 pad=1 x=bf16 w=bf16 y=bf16");
   constexpr int64_t kTile = 128 * 64 * 2, kFilterTile = 64 * 64 * 2, kTiles = 16, kTaps = 9, kRows = 3;
   const auto traffic_of = [&](const char* mode) {
-    const auto constraint = ParseSchedule(base::Cat("tile=128x64x64 cluster=1x1 ctas=1 reuse=", mode));
+    const auto constraint =
+        ParseSchedule(base::Cat("tile=128x64x64 cluster=1x1 ctas=1 shift=separate border=zeros reuse=", mode));
     const auto schedule = autotune::ChooseSchedule(problem, *constraint, target, kSms);
     const auto modes = autotune::CompareReuseModes(problem, *schedule, target, kSms);
     const auto chosen = std::find_if(modes.begin(), modes.end(), [](const ReuseMode& m) { return m.chosen; });
@@ -164,7 +165,7 @@ TEST(ReuseModes, VariantsSaveWhatTheyPromise) {
     return compiler::CountTraffic(problem, schedule, program, target, kSms).all;
   };
   constexpr int64_t kProducts = 9 * 4;  // of a tile
-  EXPECT_EQ(traffic_of("reuse=row_offset").mma_instructions, 28 * kProducts);
+  EXPECT_EQ(traffic_of("reuse=row_offset border=zeros").mma_instructions, 28 * kProducts);
   EXPECT_EQ(traffic_of("reuse=row_offset border=mask").mma_instructions, 25 * kProducts);
   EXPECT_EQ(traffic_of("reuse=lane_shift border=mask").mma_instructions, 25 * kProducts);
   // The chain from the centre on and the one from the left begin with a copy each; the second one has no move.

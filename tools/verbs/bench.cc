@@ -255,7 +255,7 @@ Verb AddBench(CLI::App& app, const Settings& settings) {
       ->type_name("SCHEDULE");
   verb->add_option("--chain", options->chain, "time the problems of a file one after the other, in one CUDA graph")
       ->type_name("FILE");
-  verb->add_option("--layers", options->layers, "layers of a chain, each with operands of its own")
+  verb->add_option("--layers", options->layers, "layers of a chain, each with its own operands")
       ->type_name("N")
       ->check(WholeNumber(1, kMostLayers))
       ->capture_default_str();

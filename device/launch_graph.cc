@@ -1,4 +1,4 @@
-#include "device/graph.h"
+#include "device/launch_graph.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace laneshift::device {
 
-Result<Graph> Graph::Capture(const Stream& stream, const std::function<Status()>& enqueue) {
+Result<LaunchGraph> LaunchGraph::Capture(const Stream& stream, const std::function<Status()>& enqueue) {
   const Context context = stream.context();
   const DriverApi& api = *context.api;
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context));
@@ -22,23 +22,24 @@ Result<Graph> Graph::Capture(const Stream& stream, const std::function<Status()>
     if (made) made = destroyed;
   }
   LS_TRY(std::move(made));
-  return Graph(context, handle);
+  return LaunchGraph(context, handle);
 }
 
-Graph::Graph(Graph&& other) noexcept : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+LaunchGraph::LaunchGraph(LaunchGraph&& other) noexcept
+    : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
 
-Graph& Graph::operator=(Graph&& other) noexcept {
+LaunchGraph& LaunchGraph::operator=(LaunchGraph&& other) noexcept {
   std::swap(context_, other.context_);
   std::swap(handle_, other.handle_);
   return *this;
 }
 
-Graph::~Graph() {
+LaunchGraph::~LaunchGraph() {
   if (handle_ == nullptr) return;
   ReleaseIn(context_, "cuGraphExecDestroy", [&] { return context_.api->GraphExecDestroy(handle_); });
 }
 
-Status Graph::Launch(const Stream& stream) const {
+Status LaunchGraph::Launch(const Stream& stream) const {
   LS_ASSIGN(ActiveContext active, ActiveContext::Enter(context_));
   return DriverStatus(*context_.api, context_.api->GraphLaunch(handle_, stream.handle()), "cuGraphLaunch");
 }

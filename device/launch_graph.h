@@ -1,4 +1,4 @@
-// Graph: work captured from a stream, to be launched as one.
+// LaunchGraph: work captured from a stream, to be launched as one.
 //
 // Thread-safety: as the driver's graphs: one launch at a time.
 #pragma once
@@ -9,19 +9,19 @@
 
 namespace laneshift::device {
 
-class Graph {
+class LaunchGraph {
  public:
   // What `enqueue` puts on the stream runs only when the graph is launched. If it fails, its error is returned, and the
   // stream captures no longer.
-  static Result<Graph> Capture(const Stream& stream, const std::function<Status()>& enqueue);
-  Graph(Graph&& other) noexcept;
-  Graph& operator=(Graph&& other) noexcept;
-  ~Graph();
+  static Result<LaunchGraph> Capture(const Stream& stream, const std::function<Status()>& enqueue);
+  LaunchGraph(LaunchGraph&& other) noexcept;
+  LaunchGraph& operator=(LaunchGraph&& other) noexcept;
+  ~LaunchGraph();
 
   Status Launch(const Stream& stream) const;
 
  private:
-  Graph(Context context, CuGraphExec handle) : context_(context), handle_(handle) {}
+  LaunchGraph(Context context, CuGraphExec handle) : context_(context), handle_(handle) {}
 
   Context context_;
   CuGraphExec handle_;  // null: moved from
