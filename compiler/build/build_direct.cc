@@ -33,21 +33,16 @@ class DirectKernel {
         output_(contraction, true),
         plan_(PlanOf(schedule, geometry_)),
         steps_(terms_, plan_, program_, output_) {
-    program_.name = "depthwise";
-    program_.target = target.name;
-    program_.tile_m = schedule.tile_m;
-    program_.tile_n = schedule.tile_n;
-    program_.tile_k = schedule.tile_k;
-    program_.operand_type = contraction.a.type();
+    program_ = ProgramOfTile("depthwise", schedule, contraction.a.type(), target);
     program_.threads = 32 * (kEpilogueWarp + plan_.warps);
   }
 
   ir::Program Write() && {
     program_.channels = {{.name = "w", .stages = 1, .tiles = {{"w", FilterTile()}}, .resident = true}};
     DeclareParams();
-    AddRole({.name = "copy", .kind = RoleKind::kCopy, .first_warp = kLoadWarp, .warps = kEpilogueWarp},
+    AddRole(program_, {.name = "copy", .kind = RoleKind::kCopy, .first_warp = kLoadWarp, .warps = kEpilogueWarp},
             [this](Builder& b) { CopyFilters(b); });
-    AddRole({.name = "math", .kind = RoleKind::kMath, .first_warp = kEpilogueWarp, .warps = plan_.warps},
+    AddRole(program_, {.name = "math", .kind = RoleKind::kMath, .first_warp = kEpilogueWarp, .warps = plan_.warps},
             [this](Builder& b) { WriteTiles(b); });
     return std::move(program_);
   }
@@ -80,10 +75,6 @@ class DirectKernel {
     params.push_back({Binding::kBaseD, {}});
     output_.AddPitches(Operand::kD, params);
     DeclareEpilogue(terms_, output_, program_);
-  }
-
-  void AddRole(const ir::Role& role, const std::function<void(Builder&)>& write) {
-    compiler::AddRole(program_, role, write);
   }
 
   // Adjacent threads load adjacent taps.

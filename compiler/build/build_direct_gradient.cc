@@ -6,6 +6,7 @@
 #include "compiler/build/cta_plan.h"
 #include "compiler/build/filter_output.h"
 #include "compiler/build/k_loop.h"
+#include "compiler/build/kernel_frame.h"
 #include "compiler/build/subtile_steps.h"
 #include "compiler/build/tile_loop.h"
 #include "compiler/legality/check_direct.h"
@@ -36,21 +37,16 @@ class DirectGradientKernel {
         warps_(ir::kWarpgroupWarps * schedule.math_warpgroups),
         k_{.tile_k = schedule.tile_k},
         steps_(terms_, plan_, program_, output_) {
-    program_.name = "depthwise_gradient";
-    program_.target = target.name;
-    program_.tile_m = schedule.tile_m;
-    program_.tile_n = schedule.tile_n;
-    program_.tile_k = schedule.tile_k;
-    program_.operand_type = contraction.a.type();
+    program_ = ProgramOfTile("depthwise_gradient", schedule, contraction.a.type(), target);
     program_.threads = 32 * (plan_.warps + warps_);
   }
 
   ir::Program Write() && {
     program_.channels = {{.name = "sums", .stages = kSumsStages, .tiles = {{"w", SumsTile()}}}};
     DeclareParams();
-    AddRole({.name = "epilogue", .kind = RoleKind::kEpilogue, .first_warp = 0, .warps = plan_.warps},
+    AddRole(program_, {.name = "epilogue", .kind = RoleKind::kEpilogue, .first_warp = 0, .warps = plan_.warps},
             [this](Builder& b) { StoreTiles(b); });
-    AddRole({.name = "sum", .kind = RoleKind::kCopy, .first_warp = plan_.warps, .warps = warps_},
+    AddRole(program_, {.name = "sum", .kind = RoleKind::kCopy, .first_warp = plan_.warps, .warps = warps_},
             [this](Builder& b) { SumTiles(b); });
     return std::move(program_);
   }
@@ -99,22 +95,8 @@ class DirectGradientKernel {
     }
     params.push_back({Binding::kBaseD, {}});
     output_.AddPitches(Operand::kD, params);
-    if (terms_.adds_c) {
-      params.push_back({Binding::kBaseC, {}});
-      output_.AddPitches(Operand::kC, params);
-    }
-    output_.AddSizes(params);
-    params.push_back({Binding::kAlpha, {}});
-    if (terms_.adds_c) params.push_back({Binding::kBeta, {}});
+    DeclareEpilogue(terms_, output_, program_);
     if (schedule_.split_k > 1) params.push_back({Binding::kWorkspace, {}});
-  }
-
-  void AddRole(ir::Role role, const std::function<void(Builder&)>& write) {
-    std::vector<ir::Op> body;
-    Builder b(program_, body);
-    write(b);
-    role.body = std::move(body);
-    program_.roles.push_back(std::move(role));
   }
 
   TileLoop Tiles() const {

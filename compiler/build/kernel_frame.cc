@@ -39,18 +39,12 @@ int AddChannel(ir::Program& program, ir::Channel channel) {
 }
 
 ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, const target::Target& target) {
-  ir::Program program;
-  program.name = parts.name;
-  program.target = target.name;
-  program.tile_m = schedule.tile_m;
-  program.tile_n = schedule.tile_n;
-  program.tile_k = schedule.tile_k;
+  ir::Program program = ProgramOfTile(parts.name, schedule, parts.operand_type, target);
   program.row_axis = schedule.rows == RowSide::kM ? ir::Axis::kM : ir::Axis::kN;
   program.cluster_m = schedule.cluster_m;
   program.cluster_n = schedule.cluster_n;
   program.ctas = schedule.ctas;
   program.live_rows = parts.live_rows;
-  program.operand_type = parts.operand_type;
   if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
   program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;
@@ -143,6 +137,8 @@ class Roles {
   void AddLoads(LoadPath path);
   void AddResidentLoads();
   void AddEarlyLoads();
+  void AddSeparateLoads(const char* name, bool early, const std::function<void(Builder&)>& write);
+  void LoadTiles(Builder& b, LoadPath path, bool early) const;
   void AddProducts();
   void AddRequests();
   void AddConsumer(int consumer);
@@ -227,46 +223,43 @@ void Roles::AddLoads(LoadPath path) {
                       .warps = bulk ? 1 : kEpilogueWarp - first_copy_warp,
                       .elected = bulk,
                       .registers = plan_.registers.load};
-  std::vector<const OperandLoader*> loaders;
-  for (const auto& loader : parts_.loaders) {
-    if (loader->target().path == path && !loader->target().early) loaders.push_back(loader.get());
-  }
   AddRole(role, [&](Builder& b) {
     if (IsResidentBy(parts_, path) && !LoadsResidentApart()) parts_.resident->Load(b);
-    if (loaders.empty()) return;
-    tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
+    LoadTiles(b, path, /*early=*/false);
   });
+}
+
+// The tiles of all operands of a path that come early, or of those that do not.
+void Roles::LoadTiles(Builder& b, LoadPath path, bool early) const {
+  std::vector<const OperandLoader*> loaders;
+  for (const auto& loader : parts_.loaders) {
+    if (loader->target().path == path && loader->target().early == early) loaders.push_back(loader.get());
+  }
+  if (loaders.empty()) return;
+  tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
+}
+
+// A warp in addition to that of the usual loads.
+void Roles::AddSeparateLoads(const char* name, bool early, const std::function<void(Builder&)>& write) {
+  const ir::Role role{.name = name,
+                      .kind = RoleKind::kLoad,
+                      .first_warp = kResidentWarp,
+                      .warps = 1,
+                      .elected = true,
+                      .registers = plan_.registers.load,
+                      .early = early};
+  AddRole(role, write);
 }
 
 // What is resident is as much as many a tile: a warp of its own issues it, so that the first tiles of the other operand
 // are on their way at the same time.
 void Roles::AddResidentLoads() {
-  const ir::Role role{.name = "resident",
-                      .kind = RoleKind::kLoad,
-                      .first_warp = kResidentWarp,
-                      .warps = 1,
-                      .elected = true,
-                      .registers = plan_.registers.load,
-                      .early = parts_.resident->target().early};
-  AddRole(role, [&](Builder& b) { parts_.resident->Load(b); });
+  AddSeparateLoads("resident", parts_.resident->target().early, [&](Builder& b) { parts_.resident->Load(b); });
 }
 
 // What no other kernel writes comes by a separate warp, which fills the ring while the previous kernel still runs.
 void Roles::AddEarlyLoads() {
-  const ir::Role role{.name = "early",
-                      .kind = RoleKind::kLoad,
-                      .first_warp = kResidentWarp,
-                      .warps = 1,
-                      .elected = true,
-                      .registers = plan_.registers.load,
-                      .early = true};
-  std::vector<const OperandLoader*> loaders;
-  for (const auto& loader : parts_.loaders) {
-    if (loader->target().early) loaders.push_back(loader.get());
-  }
-  AddRole(role, [&](Builder& b) {
-    tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
-  });
+  AddSeparateLoads("early", true, [&](Builder& b) { LoadTiles(b, LoadPath::kTma, /*early=*/true); });
 }
 
 void Roles::AwaitResident(Builder& b) const {
@@ -379,6 +372,18 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
 }
 
 }  // namespace
+
+ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
+                          const target::Target& target) {
+  ir::Program program;
+  program.name = std::move(name);
+  program.target = target.name;
+  program.tile_m = schedule.tile_m;
+  program.tile_n = schedule.tile_n;
+  program.tile_k = schedule.tile_k;
+  program.operand_type = operand_type;
+  return program;
+}
 
 void AddRole(ir::Program& program, ir::Role role, const std::function<void(Builder&)>& write) {
   std::vector<ir::Op> body;

@@ -37,6 +37,10 @@ struct KernelParts {
   std::unique_ptr<OutputTensor> output{};
 };
 
+// A program of output tiles, of which nothing else is declared yet.
+ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
+                          const target::Target& target);
+
 // Adds the role with the body that `write` writes.
 void AddRole(ir::Program& program, ir::Role role, const std::function<void(ir::Builder&)>& write);
 
