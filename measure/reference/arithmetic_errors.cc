@@ -66,6 +66,42 @@ double CutSumError(const Problem& problem, int bits) {
   return std::ldexp(instructions, -1 - bits) + std::ldexp(std::sqrt(run), -2 - bits);
 }
 
+// Whether it is computed by an exponential; the others are single operations.
+bool IsApproximated(ir::Function function) {
+  switch (function) {
+    case ir::Function::kIdentity:
+    case ir::Function::kRelu:
+    case ir::Function::kClamp:
+    case ir::Function::kRint:
+    case ir::Function::kCutBf16:
+    case ir::Function::kCutF16:
+    case ir::Function::kLeakyRelu:
+      return false;
+    case ir::Function::kGelu:
+    case ir::Function::kGeluTanh:
+    case ir::Function::kSilu:
+    case ir::Function::kSigmoid:
+    case ir::Function::kTanh:
+      return true;
+  }
+  __builtin_unreachable();
+}
+
+// What the error of tanh.approx becomes in an approximated function of a value of this size.
+double TanhFormulaError(ir::Function function, double size) {
+  switch (function) {
+    case ir::Function::kGelu:
+      return size / 2 * kTanhError + kGeluFit;
+    case ir::Function::kGeluTanh:
+    case ir::Function::kSilu:
+      return size / 2 * kTanhError;
+    case ir::Function::kSigmoid:
+      return kTanhError / 2;
+    default:
+      return kTanhError;
+  }
+}
+
 // The part of one step. The functions are about half of their argument, or of 1: errors of the formulas by ex2.approx
 // count twice, and those by tanh.approx, half of 2^-11 of the same, once.
 ValueErrors ErrorsOf(const EpilogueStep& step, const Problem& problem) {
@@ -142,52 +178,13 @@ std::optional<CutRule> CutRuleOf(const Problem& problem) {
 
 double FunctionError(ir::Function function, const Problem& problem, double x) {
   const double size = std::abs(x);
-  double tanh = 0;  // what the error of tanh.approx becomes
-  switch (function) {
-    case ir::Function::kIdentity:
-    case ir::Function::kRelu:
-    case ir::Function::kClamp:
-    case ir::Function::kRint:
-    case ir::Function::kCutBf16:
-    case ir::Function::kCutF16:
-      return 0;
-    case ir::Function::kLeakyRelu:
-      return kUnitRoundoff * size;
-    case ir::Function::kGelu:
-      tanh = size / 2 * kTanhError + kGeluFit;
-      break;
-    case ir::Function::kGeluTanh:
-    case ir::Function::kSilu:
-      tanh = size / 2 * kTanhError;
-      break;
-    case ir::Function::kSigmoid:
-      tanh = kTanhError / 2;
-      break;
-    case ir::Function::kTanh:
-      tanh = kTanhError;
-      break;
-  }
-  return kExp2FormulaError * std::max(1.0, size) + (StoresNarrowly(problem) ? tanh : 0);
+  if (function == ir::Function::kLeakyRelu) return kUnitRoundoff * size;
+  if (!IsApproximated(function)) return 0;
+  return kExp2FormulaError * std::max(1.0, size) + (StoresNarrowly(problem) ? TanhFormulaError(function, size) : 0);
 }
 
 double DerivativeError(ir::Function function, double x) {
-  switch (function) {
-    case ir::Function::kIdentity:
-    case ir::Function::kRelu:
-    case ir::Function::kClamp:
-    case ir::Function::kRint:
-    case ir::Function::kCutBf16:
-    case ir::Function::kCutF16:
-    case ir::Function::kLeakyRelu:
-      return 0;
-    case ir::Function::kGelu:
-    case ir::Function::kGeluTanh:
-    case ir::Function::kSilu:
-    case ir::Function::kSigmoid:
-    case ir::Function::kTanh:
-      break;
-  }
-  return kExp2FormulaError * std::max(1.0, std::abs(x));
+  return IsApproximated(function) ? kExp2FormulaError * std::max(1.0, std::abs(x)) : 0;
 }
 
 double ReductionErrorFactor(double terms) {
