@@ -119,33 +119,34 @@ def gradient_groups():
     return groups(named, floors=False)
 
 
-def gradients_below():
+def against_cudnn(rows):
     return table(["problem", "schedule", "us", "cuDNN us", "cuDNN / ours"],
-                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
-                  for row in sorted(rows_of("conv_gradients_h200"), key=ratio) if ratio(row) < 0.97])
+                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"] for row in rows])
+
+
+def groups_by_pass(name, passes):
+    return groups([(text, rows_of(name, of_kind(kind))) for text, kind in passes], floors=False)
+
+
+def gradients_below():
+    return against_cudnn([row for row in sorted(rows_of("conv_gradients_h200"), key=ratio) if ratio(row) < 0.97])
 
 
 def depthwise():
-    return table(["problem", "schedule", "us", "cuDNN us", "cuDNN / ours"],
-                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
-                  for row in rows_of("conv_depthwise_h200")])
+    return against_cudnn(rows_of("conv_depthwise_h200"))
 
 
 def depthwise_groups():
-    return groups([(name, rows_of("conv_depthwise_h200", of_kind(kind)))
-                   for name, kind in (("forward", "conv"), ("gradient of the input", "conv_dgrad"))], floors=False)
+    return groups_by_pass("conv_depthwise_h200", (("forward", "conv"), ("gradient of the input", "conv_dgrad")))
 
 
 def depthwise_gradients():
-    return table(["problem", "schedule", "us", "cuDNN us", "cuDNN / ours"],
-                 [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
-                  for row in rows_of("conv_depthwise_gradients_h200")])
+    return against_cudnn(rows_of("conv_depthwise_gradients_h200"))
 
 
 def depthwise_gradient_groups():
-    return groups([(name, rows_of("conv_depthwise_gradients_h200", of_kind(kind)))
-                   for name, kind in (("gradient of the input", "conv_dgrad"), ("gradient of the filter", "conv_wgrad"))],
-                  floors=False)
+    return groups_by_pass("conv_depthwise_gradients_h200",
+                          (("gradient of the input", "conv_dgrad"), ("gradient of the filter", "conv_wgrad")))
 
 
 def fp8_promotion():
