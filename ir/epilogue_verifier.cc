@@ -42,7 +42,8 @@ Status RoleVerifier::CheckScaleFactors(const Op& op) {
   const auto& attrs = op.As<ScaleFactorsAttrs>();
   if (!InRange(attrs.runs, 1, kScaleRun)) return Broken(8, "runs is not positive");
   scale_sets_.insert(attrs.set);
-  return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kM, Binding::kN, Binding::kK});
+  LS_TRY(CheckScalar(attrs.rows, ParamKind::kInt32));
+  return Needs({Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kN, Binding::kK});
 }
 
 Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
@@ -51,7 +52,7 @@ Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
   return Broken(12, Cat("it reads set ", set, " of scale factors, which was not loaded before"));
 }
 
-// Lines of 16 bytes: of A its rows one after the other, of B one for each run of columns.
+// Lines of 16 bytes: of A its rows one after the other, from any of the first line on, of B one for each run of columns.
 Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
   const auto& attrs = op.As<SlotScaleFactorsAttrs>();
   const Channel& channel = ChannelOfSlot(op.operands[0]);

@@ -44,7 +44,7 @@ constexpr Key kKeys[] = {
     {"bias",     &GroupedGemmProblem::bias,     kOptional, "values to add: one for each row of D (m), or one for each column in each group (n); with layout=k the same for all groups"},
     {"epilogue", &GroupedGemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GroupedGemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
+    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
     {"numerics", &GroupedGemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GroupedGemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two", "16 or 32"},
     {"align_b",  &GroupedGemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two", "16 or 32"},
@@ -121,8 +121,6 @@ Status CheckGroups(const GroupedGemmProblem& p) {
   if (many || std::max(tiles(64, 8), tiles(8, 64)) >= kMaxExtent)
     return InvalidProblem(Cat("groups=", p.groups, " m=", p.m, " n=", p.n, " makes more than ", kMaxExtent - 1,
                               " rows, columns or output tiles; split the problem"));
-  if (p.scale == Scaling::kBlock)
-    return InvalidProblem(Cat("scale=", NameOf(p.scale), " is not supported for groups; use scale=tensor, mx or nv"));
   return Ok();
 }
 

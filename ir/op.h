@@ -318,7 +318,8 @@ struct ScaleAttrs {
 struct ScaleFactorsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int runs = 1;
-  int set = 0;  // of registers
+  int set = 0;                 // of registers
+  Binding rows = Binding::kM;  // of a matrix of the scale factors of A
   bool operator==(const ScaleFactorsAttrs&) const = default;
 };
 struct ReadScaleFactorsAttrs {

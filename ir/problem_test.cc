@@ -215,8 +215,6 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 stride_b=15", "the matrices of groups overlap; use at least 16"},
         ProblemLine{"grouped_gemm groups=1073741824 m=4 n=4 k=4", "rows, columns or output tiles; split"},
         ProblemLine{"grouped_gemm groups=16777216 m=4 n=8 k=4 stride_b=8388608", "more than 2^46 elements"},
-        ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 a=e4m3 scale=block",
-                    "not supported for groups; use scale=tensor"},
         ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 numerics=deterministic epilogue=sum_m",
                     "reductions over groups"},
         ProblemLine{"grouped_gemm groups=2 m=4 n=4 k=4 epilogue=scale_block", "may be of several groups"}));
@@ -263,6 +261,11 @@ TEST(Problem, BytesOfScaleFactors) {
   const double plain = bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2");
   EXPECT_EQ(bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2 scale=tensor"), plain + 3 * 4);
   EXPECT_EQ(bytes("gemm m=130 n=200 k=300 a=e4m3 d=e4m3 batch=2 scale=block"), plain + 4 * (2 * (3 * 130 + 2 * 3) + 1));
+  const double groups = bytes("grouped_gemm groups=3 m=130 n=200 k=300 a=e4m3");
+  EXPECT_EQ(bytes("grouped_gemm groups=3 m=130 n=200 k=300 a=e4m3 scale=block"), groups + 4 * (3 * 130 + 3 * 2 * 3));
+  const double masked = bytes("grouped_gemm groups=3 m=130 n=200 k=300 a=e4m3 layout=masked");
+  EXPECT_EQ(bytes("grouped_gemm groups=3 m=130 n=200 k=300 a=e4m3 layout=masked scale=block"),
+            masked + 4 * 3 * (3 * 130 + 2 * 3));
   EXPECT_EQ(bytes("gemm m=1 n=8 k=8 a=e4m3 d=e4m3 bias=n"), bytes("gemm m=1 n=8 k=8 a=e4m3 d=e4m3") + 8 * 2);
 }
 

@@ -271,7 +271,8 @@ template <> inline constexpr auto kFields<ScaleAttrs> = std::tuple{
 template <> inline constexpr auto kFields<ScaleFactorsAttrs> = std::tuple{
     Field{"fragment", &ScaleFactorsAttrs::fragment},
     Field{"runs", &ScaleFactorsAttrs::runs},
-    Field{"set", &ScaleFactorsAttrs::set}};
+    Field{"set", &ScaleFactorsAttrs::set},
+    Field{"rows", &ScaleFactorsAttrs::rows}};
 template <> inline constexpr auto kFields<ReadScaleFactorsAttrs> = std::tuple{
     Field{"set", &ReadScaleFactorsAttrs::set}};
 template <> inline constexpr auto kFields<SlotScaleFactorsAttrs> = std::tuple{

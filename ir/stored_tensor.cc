@@ -127,6 +127,15 @@ StoredTensor StoredAlike(OperandRole role) {
   return Vector(DataType::kS32, 0);
 }
 
+// Those of scale=block: for each row of A and run of k, and for each run of n and of k.
+StoredTensor RowFactors(int64_t matrices, int64_t rows, int64_t k) {
+  return StoredTensor::Matrices(DataType::kF32, matrices, ScaleRuns(k), rows, rows, ScaleRuns(k) * rows);
+}
+StoredTensor ColumnFactors(int64_t matrices, int64_t n, int64_t k) {
+  return StoredTensor::Matrices(DataType::kF32, matrices, ScaleRuns(n), ScaleRuns(k), ScaleRuns(k),
+                                ScaleRuns(n) * ScaleRuns(k));
+}
+
 // Of an operand with so many rows.
 StoredTensor FactorsOf(const GemmProblem& p, const BlockScaling& scaling, int64_t rows) {
   if (p.scale_layout == ScaleLayout::k128x4) return ScaleBlocks(scaling, p.batch, rows, p.k);
@@ -152,13 +161,10 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
       if (const auto blocks = BlockScalingOf(p.scale)) return FactorsOf(p, *blocks, p.m);
-      if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
-      return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.k), p.m, p.m, ScaleRuns(p.k) * p.m);
+      return p.scale == Scaling::kBlock ? RowFactors(p.batch, p.m, p.k) : StoredAlike(role);
     case OperandRole::kScaleB:
       if (const auto blocks = BlockScalingOf(p.scale)) return FactorsOf(p, *blocks, p.n);
-      if (p.scale != Scaling::kBlock) return Vector(DataType::kF32, 1);
-      return StoredTensor::Matrices(DataType::kF32, p.batch, ScaleRuns(p.n), ScaleRuns(p.k), ScaleRuns(p.k),
-                                    ScaleRuns(p.n) * ScaleRuns(p.k));
+      return p.scale == Scaling::kBlock ? ColumnFactors(p.batch, p.n, p.k) : StoredAlike(role);
     case OperandRole::kBlockScaleD:
       if (const auto blocks = BlockScalingOf(p.d_scale)) return ScaleBlocks(*blocks, p.batch, p.m, OutputColumns(p));
       return StoredAlike(role);
@@ -217,10 +223,11 @@ StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
         if (p.layout == GroupLayout::kMasked) return ScaleBlocks(*blocks, p.groups, p.m, p.k);
         return ScaleBlocks(*blocks, 1, MostScaleBlocks(p) * ScaleBlock::kRows, p.k);
       }
-      return StoredAlike(role);
+      if (p.scale != Scaling::kBlock) return StoredAlike(role);
+      return RowFactors(p.layout == GroupLayout::kMasked ? p.groups : 1, p.m, p.k);
     case OperandRole::kScaleB:
       if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.groups, p.n, p.k);
-      return StoredAlike(role);
+      return p.scale == Scaling::kBlock ? ColumnFactors(p.groups, p.n, p.k) : StoredAlike(role);
     case OperandRole::kGroupOffsets:
       return Vector(DataType::kS32, p.groups + 1);
     case OperandRole::kGroupSizes:

@@ -138,6 +138,78 @@ TEST_P(GroupedGemm, TakesSizesAsTheyAre) {
   }
 }
 
+// Scale factors of blocks. A is 1 and B the number of its group plus 1; the scale factor of a row differs from those of
+// its neighbours, that of a run of k is half of the one before, and that of B twice the number of its group plus 1.
+struct ScaledData {
+  std::vector<uint8_t> a, b;
+  std::vector<float> scale_a, scale_b;
+  int runs = 0, k = 0;
+
+  ScaledData(int depth, bool masked) : runs((depth + 127) / 128), k(depth) {
+    constexpr uint8_t kNumbers[kGroups] = {0x38, 0x40, 0x44, 0x48};  // 1, 2, 3, 4 in e4m3
+    a.assign(static_cast<size_t>(kGroups * kM * k), kNumbers[0]);
+    for (int g = 0; g < kGroups; ++g) {
+      b.insert(b.end(), static_cast<size_t>(kN * k), kNumbers[g]);
+      for (int run = 0; run < runs; ++run) scale_b.push_back(static_cast<float>(2 * (g + 1)));
+    }
+    for (int g = 0; g < (masked ? kGroups : 1); ++g) {
+      for (int run = 0; run < runs; ++run) {
+        for (int row = 0; row < kM; ++row) scale_a.push_back(OfRow(row, run));
+      }
+    }
+  }
+  static float OfRow(int row, int run) { return static_cast<float>(row % 61 + 1) / static_cast<float>(1 << run); }
+  float Expected(int row, int group) const {
+    float sum = 0;
+    for (int run = 0; run < runs; ++run)
+      sum += OfRow(row, run) * static_cast<float>(std::min(128, k - 128 * run) * (group + 1) * 2 * (group + 1));
+    return sum;
+  }
+};
+
+TEST_P(GroupedGemm, TakesScaleFactorsOfBlocks) {
+  const Case cases[] = {
+      {"valid", {0, 7, 7, 150, 199}},
+      {"the first group begins later", {30, 61, 63, 66, 200}},
+      {"descending", {3, 101, 50, 123, 90}},
+      {"outside", {-2147483647 - 1, -5, 90, 2147483647, 2147483647}},
+      {"no rows", {0, 0, 0, 0, 0}},
+  };
+  for (const bool masked : {false, true}) {
+    for (const int k : {512, 272}) {  // with scale factors of B that the TMA can reach, and that it cannot
+      const ScaledData data(k, masked);
+      const auto problem = ParseProblem(std::string("grouped_gemm groups=4 m=200 n=72 a=e4m3 d=f32 scale=block k=") +
+                                        std::to_string(k) + (masked ? " layout=masked" : ""));
+      ASSERT_TRUE(problem.has_value()) << problem.error().message;
+      for (const char* order : {"eager", "late", "random:4"}) {
+        const Engine engine = Open(order);
+        for (const char* schedule : {"tile=64x64x128 stages=2", "tile=128x64x128 stages=2 cluster=2x1"}) {
+          for (const Case& c : cases) {
+            const std::vector<int> groups = masked ? GroupsBySizes(c.offsets) : GroupsOf(c.offsets);
+            std::vector<float> d(groups.size() * kN, kUntouched);
+            GemmArguments arguments{.a = data.a.data(),
+                                    .b = data.b.data(),
+                                    .d = d.data(),
+                                    .scale_a = data.scale_a.data(),
+                                    .scale_b = data.scale_b.data()};
+            (masked ? arguments.group_sizes : arguments.group_offsets) = c.offsets.data();
+            const Status ran = RunFromHost(engine, *problem, arguments, *ParseSchedule(schedule));
+            ASSERT_TRUE(ran.has_value()) << c.name << ", " << schedule << ": " << ran.error().message;
+            for (size_t i = 0; i < d.size(); ++i) {
+              const int row = static_cast<int>(i / kN), group = groups[i / kN];
+              ASSERT_EQ(d[i], group < 0 ? kUntouched : data.Expected(masked ? row % kM : row, group))
+                  << c.name << ", k=" << k << ", " << schedule << ", " << order << ": row " << row << " of " << group;
+            }
+            const auto report = engine.TakeReport();
+            ASSERT_TRUE(report.has_value());
+            EXPECT_TRUE(report->Clean()) << c.name << ": " << (report->hazards.empty() ? "" : report->hazards.front());
+          }
+        }
+      }
+    }
+  }
+}
+
 // Parts of K. Row p of A is 1, and row p of B a power of two of its group, except for rows of no group, which are NaN:
 // sums are exact, and rows of another part would show. With beta the sums are added to what D has.
 TEST_P(GroupedGemm, AddsOnlyTheRowsOfAPart) {

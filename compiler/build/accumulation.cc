@@ -76,15 +76,15 @@ void Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId
   if (!Scales(tile)) return;
   if (ahead > 0) block = b.Add({block, b.Constant(ahead)});
   int set = place * blocks;
-  for (const ValueId row : tile.warp_rows) {
-    b.LoadScaleFactors({row, tile.corner.column, block, tile.corner.batch},
-                       {.fragment = fragment, .runs = scale_runs, .set = set++});
+  for (const ValueId row : tile.scale_rows) {
+    b.LoadScaleFactors({row, tile.corner.column, block, tile.scale_matrix, tile.corner.batch},
+                       {.fragment = fragment, .runs = scale_runs, .set = set++, .rows = rows_of_scales});
   }
 }
 
 Accumulation::ScaleFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile, int place) const {
   ScaleFactors scale_factors;
-  for (size_t i = 0; Scales(tile) && i < tile.warp_rows.size(); ++i)
+  for (size_t i = 0; Scales(tile) && i < tile.scale_rows.size(); ++i)
     scale_factors.push_back(b.ReadScaleFactors({}, {.set = place * blocks + static_cast<int>(i)}));
   return scale_factors;
 }
@@ -92,7 +92,7 @@ Accumulation::ScaleFactors Accumulation::ReadScaleFactors(Builder& b, const Prod
 Accumulation::ScaleFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot,
                                                           ValueId block) const {
   ScaleFactors scale_factors;
-  for (const ValueId row : tile.tile_rows) {
+  for (const ValueId row : tile.scale_rows) {
     scale_factors.push_back(
         b.SlotScaleFactors({slot, row, tile.corner.column, block},
                            {.a_tile = scale_tiles.of_a, .b_tile = scale_tiles.of_b, .fragment = fragment}));

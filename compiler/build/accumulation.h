@@ -20,7 +20,9 @@ struct ProductTile {
   ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has a separate one
   // Of D, at which the warp's sums of each block of rows begin; none where the role adds none up.
   std::vector<ir::ValueId> warp_rows{};
-  std::vector<ir::ValueId> tile_rows{};  // the same, of the tile
+  // The same, among the scale factors of A: of the tile in a slot, or of the matrix of them in memory that is named.
+  std::vector<ir::ValueId> scale_rows{};
+  ir::ValueId scale_matrix = ir::kNoValue;
 };
 
 // Channels of a main loop whose blocks of K have a slot each.
@@ -40,6 +42,7 @@ struct Accumulation {
   std::vector<ColumnRun> runs{};
   ir::FragmentKind fragment{};
   int scale_runs = 0;  // scale factors of B along a tile that threads load; 0: none
+  ir::Binding rows_of_scales = ir::Binding::kM;  // of a matrix of those of A
   SlotScales scale_tiles{};
 
   // Those of a block of K for each block of rows of the tile; none where blocks of K have no scale factors.
@@ -64,7 +67,7 @@ struct Accumulation {
   void Drain(ir::Builder& b) const;
 
   // Whether blocks of K of the tile have scale factors that the role applies.
-  bool Scales(const ProductTile& tile) const { return scale_runs > 0 && !tile.warp_rows.empty(); }
+  bool Scales(const ProductTile& tile) const { return scale_runs > 0 && !tile.scale_rows.empty(); }
   // Loads the scale factors of the tile for the block of K `ahead` after `block`, or, beyond the last block, those of
   // any, into one of two places; nothing where blocks of K have none or the role adds no sums. A load takes as long as
   // the products of a block. It belongs after the MMAs of the block before: if it comes earlier, ptxas loads into other

@@ -124,11 +124,14 @@ void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
     const int tile = static_cast<int>(slot.size());
     slot.push_back({operand == Operand::kA ? "sa" : "sb", layout});
     parts.loaders.push_back(std::make_unique<RunScaleLoader>(
-        LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = tile}, operand, layout));
+        LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = tile}, operand, layout, parts.source));
     return tile;
   };
-  parts.terms.scale_tiles.of_a = add(Operand::kA, RunScaleTile(Operand::kA, schedule.tile_m / ir::kFactorsOfLine));
   constexpr int kGroup = 8;  // lines: columns of tiles are whole groups
+  const int lines = schedule.tile_m / ir::kFactorsOfLine;
+  const bool begins_anywhere = parts.source == ir::WorkSource::kGroups;
+  parts.terms.scale_tiles.of_a =
+      add(Operand::kA, RunScaleTile(Operand::kA, begins_anywhere ? base::RoundUp(lines + 1, kGroup) : lines));
   const int runs = base::RoundUp(ir::ScaleRunsOfTile(schedule.tile_n), kGroup);
   parts.terms.scale_tiles.of_b = add(Operand::kB, RunScaleTile(Operand::kB, runs));
 }

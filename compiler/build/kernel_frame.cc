@@ -145,6 +145,7 @@ class Roles {
   void AwaitResident(Builder& b) const;
   void PassTile(Builder& b, const Tile& tile) const;
   void WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const;
+  void FindScaleFactors(Builder& b, ProductTile& product) const;
   void MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) const;
   void AddUpSlots(Builder& b, const ProductTile& tile) const;
 
@@ -172,7 +173,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
 }
 
 Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule, const Channels& channels,
-                            const CtaPlan& plan) {
+                            const CtaPlan& plan, ir::WorkSource source) {
   Accumulation sums{.in_tensor_memory = plan.in_tensor_memory,
                     .rows_along_n = plan.rows_along_n,
                     .promotes = terms.promotes,
@@ -186,6 +187,7 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
   sums.scale_tiles = terms.scale_tiles;
   if (terms.scale == Scaling::kBlock && !terms.scale_tiles.InSlots())
     sums.scale_runs = ir::ScaleRunsOfTile(schedule.tile_n);
+  if (source == ir::WorkSource::kMaskedGroups) sums.rows_of_scales = ir::Binding::kGroupRows;
   return sums;
 }
 
@@ -197,7 +199,7 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
       plan_(plan),
       program_(program),
       tiles_(LoopOf(parts, schedule, channels, plan, program)),
-      sums_(AccumulationOf(parts.terms, schedule, channels, plan)),
+      sums_(AccumulationOf(parts.terms, schedule, channels, plan, parts.source)),
       epilogue_(parts.terms, plan, schedule.d_store, program, *parts.output) {}
 
 void Roles::Write() {
@@ -330,6 +332,21 @@ void Roles::PassTile(Builder& b, const Tile& tile) const {
   }
 }
 
+// Threads load those of D's rows, or of rows of a group; a slot has those of the tile, from its first line on.
+void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
+  const ScaleCorner corner = ScalesOfRows(b, product.corner, parts_.source);
+  const bool in_slots = parts_.terms.scale_tiles.InSlots();
+  product.scale_matrix = corner.matrix;
+  if (!in_slots && corner.row == product.corner.row) {
+    product.scale_rows = product.warp_rows;
+    return;
+  }
+  product.scale_rows = epilogue_.TileRows(b);
+  if (in_slots && parts_.source != ir::WorkSource::kGroups) return;
+  const ValueId first = in_slots ? b.Rem({corner.row, b.Constant(ir::kFactorsOfLine)}) : corner.row;
+  for (ValueId& row : product.scale_rows) row = b.Add({first, row});
+}
+
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
   if (!parts_.terms.promotes && plan_.in_tensor_memory) {
     const Corner corner = tiles_.CornerOf(b, tile);
@@ -342,7 +359,7 @@ void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const 
   }
   ProductTile product{.corner = tiles_.CornerOf(b, tile)};
   product.warp_rows = epilogue_.WarpRows(b, product.corner);
-  if (parts_.terms.scale_tiles.InSlots()) product.tile_rows = epilogue_.TileRows(b);
+  if (parts_.terms.scale == Scaling::kBlock) FindScaleFactors(b, product);
   b.ClearPromoted({}, {.fragment = plan_.fragment});
   plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInOrder(b, consumer, product);
   epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_rows);

@@ -27,14 +27,24 @@ void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
 // Of A a row of the tensor map has a block of K. Of B a row has a run of columns, of which the TMA copies whole lines
 // from multiples of a line on: the factors of the block of K and of its neighbours.
 OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& corner) const {
-  const bool of_a = operand_ == Operand::kA;
-  const ValueId first = of_a ? corner.row : b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
-  return [this, of_a, first, batch = corner.batch](Builder& into, ValueId slot, const KBlock& block, int) {
-    const ValueId line = into.Constant(ir::kFactorsOfLine);
-    const std::array<ValueId, 2> at =
-        of_a ? std::array{first, block.number} : std::array{into.Mul({into.Div({block.number, line}), line}), first};
-    into.TmaLoad({slot, at[0], at[1], batch},
-                 {.tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales});
+  const ir::LoadAttrs attrs{
+      .tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales};
+  if (operand_ == Operand::kB) {
+    const ValueId first = b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
+    return [attrs, first, batch = corner.batch](Builder& into, ValueId slot, const KBlock& block, int) {
+      const ValueId line = into.Constant(ir::kFactorsOfLine);
+      into.TmaLoad({slot, into.Mul({into.Div({block.number, line}), line}), first, batch}, attrs);
+    };
+  }
+  const ScaleCorner first = ScalesOfRows(b, corner, source_);
+  if (source_ != ir::WorkSource::kGroups) {
+    return [attrs, first](Builder& into, ValueId slot, const KBlock& block, int) {
+      into.TmaLoad({slot, first.row, block.number, first.matrix}, attrs);
+    };
+  }
+  const ValueId line = b.Div({first.row, b.Constant(ir::kFactorsOfLine)});
+  return [attrs, line](Builder& into, ValueId slot, const KBlock& block, int) {
+    into.TmaLoad({slot, into.Constant(0), line, block.number}, attrs);
   };
 }
 

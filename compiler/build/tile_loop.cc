@@ -15,6 +15,11 @@ void ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& writ
   b.InBody([&] { write(index); });
 }
 
+ScaleCorner ScalesOfRows(Builder& b, const Corner& corner, ir::WorkSource source) {
+  if (source == ir::WorkSource::kMaskedGroups) return {corner.group_row, corner.batch};
+  return {corner.row, source == ir::WorkSource::kGroups ? b.Constant(0) : corner.batch};
+}
+
 void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<void(const Tile&)>& write) const {
   const ValueId rows_of_tile = b.Constant(tile_m);
   const ValueId columns_of_tile = b.Constant(tile_n);

@@ -28,6 +28,13 @@ struct Corner {
   bool HasPartOfK() const { return part != ir::kNoValue; }
 };
 
+// Where the scale factors of the rows of A of a tile begin: those of rows of masked groups are a matrix for each group,
+// those of rows of other groups one matrix.
+struct ScaleCorner {
+  ir::ValueId row, matrix;
+};
+ScaleCorner ScalesOfRows(ir::Builder& b, const Corner& corner, ir::WorkSource source);
+
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
 struct Tile {
   ir::ValueId first, rows, columns;

@@ -31,7 +31,8 @@ void RoleEmitter::LoadScaleFactor(const Op& op) {
 
 void RoleEmitter::LoadScaleFactors(const Op& op) {
   const auto& attrs = op.As<ir::ScaleFactorsAttrs>();
-  const ScaleFactors loaded = EmitLoadScaleFactors(cx_, attrs, Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));
+  const ScaleFactors loaded =
+      EmitLoadScaleFactors(cx_, attrs, {Index(op, 0), Index(op, 1), Index(op, 2)}, {Index(op, 3), Index(op, 4)});
   const ScaleSet& set = scale_sets_.at(attrs.set);
   for (size_t i = 0; i < loaded.values.size(); ++i) e_.Store(set.values[i], loaded.values[i]);
 }

@@ -55,8 +55,8 @@ Value* EmitLoadScaleFactor(const RoleContext& cx, Binding pointer) {
   return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
 }
 
-ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, Value* row, Value* column,
-                                  Value* run, Value* batch) {
+ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
+                                  const ScaleMatrices& matrices) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const auto runs_of = [&](Binding extent) {
@@ -70,32 +70,33 @@ ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsA
   };
   Value* k_runs = runs_of(Binding::kK);
   Value* n_runs = runs_of(Binding::kN);
-  Value* m = cx.Param(Binding::kM);
+  Value* rows = cx.Param(attrs.rows);
   // Beyond the last one the last is loaded again: what it multiplies is zero, or not stored. So the load needs no
   // predicate, and its address is one multiplication and addition to what no block of K changes.
-  Value* own_run = least_of(run, k_runs);
-  // `first`: the index in a batch of the factor of block 0; `step`: from block to block.
-  const auto load = [&](Binding base, Value* lines, Value* pitch, Value* first, Value* step, Value* block) {
-    Value* fixed = b.CreateAdd(b.CreateMul(wide(batch, lines), b.CreateZExt(pitch, e.I64())), first);
+  Value* own_run = least_of(place.block, k_runs);
+  // `first`: the index in a matrix of the factor of block 0; `step`: from block to block.
+  const auto load = [&](Binding base, Value* matrix, Value* lines, Value* pitch, Value* first, Value* step,
+                        Value* block) {
+    Value* fixed = b.CreateAdd(b.CreateMul(wide(matrix, lines), b.CreateZExt(pitch, e.I64())), first);
     Value* start = b.CreateAdd(cx.Param(base), b.CreateMul(fixed, e.C64(4)));
     Value* address = b.CreateAdd(start, b.CreateMul(wide(block, step), e.C64(4)));
     return b.CreateBitCast(e.LoadGlobal(address, 1, e.True())[0], e.F32());
   };
-  const ElementIndex index(cx, {attrs.fragment, 8}, row, column);
+  const ElementIndex index(cx, {attrs.fragment, 8}, place.row, place.column);
   // All lanes load the same factors of B. If ptxas knows, it moves them to uniform registers, at once: between the MMA
   // instructions, which then wait for the load. The sign of a row is 0 in every lane, which ptxas does not know.
   Value* of_lane = b.CreateSub(own_run, b.CreateAShr(index.Row(0), 31));
   std::vector<Value*> of_columns;
   for (int i = 0; i < attrs.runs; ++i) {
-    Value* own = b.CreateAdd(b.CreateUDiv(column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
-    of_columns.push_back(
-        load(Binding::kBaseScaleB, n_runs, k_runs, wide(least_of(own, n_runs), k_runs), e.C32(1), of_lane));
+    Value* own = b.CreateAdd(b.CreateUDiv(place.column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
+    of_columns.push_back(load(Binding::kBaseScaleB, matrices.of_b, n_runs, k_runs, wide(least_of(own, n_runs), k_runs),
+                              e.C32(1), of_lane));
   }
   // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
   ScaleFactors factors{attrs.runs, {}};
   for (int half = 0; half < ScaleRowsOf(attrs.fragment); ++half) {
-    Value* own = b.CreateZExt(least_of(index.Row(2 * half), m), e.I64());
-    factors.values.push_back(load(Binding::kBaseScaleA, k_runs, m, own, m, own_run));
+    Value* own = b.CreateZExt(least_of(index.Row(2 * half), rows), e.I64());
+    factors.values.push_back(load(Binding::kBaseScaleA, matrices.of_a, k_runs, rows, own, rows, own_run));
   }
   factors.values.insert(factors.values.end(), of_columns.begin(), of_columns.end());
   return factors;

@@ -78,12 +78,16 @@ struct ScaleFactors {
 // Rows of a fragment of which a lane has elements.
 inline int ScaleRowsOf(ir::FragmentKind fragment) { return fragment == ir::FragmentKind::kRowPerLane ? 1 : 2; }
 Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
-ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, Value* row, Value* column,
-                                  Value* run, Value* batch);
-// From tiles of a slot, which begin at `of_a` and `of_b`; `row` of the tile, `column` of D, `block` of K.
+// From matrices in memory: row `row` of matrix `of_a` for A, column `column` of D and matrix `of_b` for B; `block` of K.
+struct ScaleMatrices {
+  Value *of_a, *of_b;
+};
 struct ScalePlace {
   Value *row, *column, *block;
 };
+ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
+                                  const ScaleMatrices& matrices);
+// From tiles of a slot, which begin at `of_a` and `of_b`; `row` of the tile, `column` of D, `block` of K.
 ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, ir::FragmentKind fragment, Value* of_a, Value* of_b,
                                   const ScalePlace& place);
 // `sums` has one for each register of a fragment as wide as the tile.

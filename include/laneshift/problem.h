@@ -197,8 +197,10 @@ enum class GroupLayout : uint8_t {
 //
 // Storage: A, C and D are rows of M as in GemmProblem; B is one matrix after the other, `stride_b` apart. A bias along
 // n is [groups][n], and so is every operand of the epilogue that has one value for each column; those with one value
-// for each row have as many as D. Types, accumulation and scale factors are those of a GEMM; scale factors are per
-// tensor.
+// for each row have as many as D. Types, accumulation and scale factors are those of a GEMM. With scale=tensor there is
+// one factor for all of B. With scale=block those of A are [k / kScaleRun, rounded up][m], with layout=masked
+// [groups][k / kScaleRun, rounded up][m], and those of B are as if groups were a batch. docs/grouped-gemm.md says where
+// those of scale=mx and nv are.
 struct GroupedGemmProblem {
   int64_t groups = 1;
   int64_t m = 0, n = 0, k = 0;  // m: rows that A, C and D have; with kMasked, of each group

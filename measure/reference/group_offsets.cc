@@ -164,6 +164,10 @@ std::vector<int64_t> ScaleShiftsOfGroups(const GroupedGemmProblem& problem, cons
   std::vector<int64_t> shifts;
   int64_t next = 0;  // block
   for (const auto& [begin, end] : groups) {
+    if (problem.scale == Scaling::kBlock) {
+      shifts.push_back(problem.layout == GroupLayout::kMasked ? -begin : 0);
+      continue;
+    }
     shifts.push_back(next * ir::ScaleBlock::kRows - begin);
     const int64_t stored = problem.layout == GroupLayout::kMasked ? problem.m : end - begin;
     next += ir::ScaleBlock::Count(stored, ir::ScaleBlock::kRows);

@@ -160,6 +160,42 @@ TEST(GroupedReference, AgreesWithTheDefinitionForPartsOfK) {
   }
 }
 
+// Scale factors of A are a matrix of all rows, or of the rows of each masked group; those of B one for each group.
+TEST(GroupedReference, HasScaleFactorsOfRuns) {
+  constexpr int64_t kRuns = 2, kK = 130, kN = 140;
+  for (const bool masked : {false, true}) {
+    const Problem problem = *ParseProblem(
+        std::string("grouped_gemm groups=3 m=5 n=140 k=130 a=e4m3 d=f32 scale=block") + (masked ? " layout=masked" : ""));
+    const GroupedGemmProblem& p = Grouped(problem);
+    HostOperands operands = HostOperands::Random(problem, 7);
+    (masked ? operands.group_sizes : operands.group_offsets) = Offsets(masked ? std::vector<int32_t>{2, 0, 5} : std::vector<int32_t>{1, 2, 2, 4});
+    HostTensor d = HostTensor::Poisoned(Stored(problem, OperandRole::kD));
+    int64_t written = 0;
+    const std::vector<RowRange> groups = RowsOfGroups(p, operands);
+    for (int64_t g = 0; g < p.groups; ++g) {
+      for (int64_t i = groups[static_cast<size_t>(g)].begin; i < groups[static_cast<size_t>(g)].end; ++i) {
+        for (int64_t j = 0; j < kN; ++j, ++written) {
+          double sum = 0;
+          for (int64_t q = 0; q < kK; ++q) {
+            const int64_t run = q / kScaleRun;
+            const int64_t of_a = masked ? (g * kRuns + run) * p.m + i - g * p.m : run * p.m + i;
+            sum += ElementAt(operands.a.bytes.data(), p.a, i * kK + q) *
+                   ElementAt(operands.b.bytes.data(), p.b, (g * kN + j) * kK + q) *
+                   ElementAt(operands.scale_a.bytes.data(), DataType::kF32, of_a) *
+                   ElementAt(operands.scale_b.bytes.data(), DataType::kF32, (g * 2 + j / kScaleRun) * kRuns + run);
+          }
+          StoreElement(d.bytes.data(), p.d, i * kN + j, sum);
+        }
+      }
+    }
+    const Comparison found = CompareAll(problem, operands, d);
+    EXPECT_EQ(found.compared, written);
+    EXPECT_GT(found.reference_squares, 0);
+    EXPECT_LT(found.RelativeError(), 1e-6);
+    EXPECT_EQ(found.not_finite + found.overwritten, 0);
+  }
+}
+
 // Against the definition in problem.h, element by element; and each element, and each row of no group, counts.
 TEST(GroupedReference, AgreesWithTheDefinition) {
   const Problem problem = *ParseProblem("grouped_gemm groups=3 m=9 n=4 k=5 a=bf16 d=f32 bias=n alpha=2 b_major=n");

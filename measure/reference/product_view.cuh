@@ -45,6 +45,7 @@ struct ProductView {
   long long scale_run;  // of scale factors of blocks; 0: there are none
   long long first_k;  // row of A and B at which K of the product in question begins, where products have parts of it
   long long scale_shift;  // kGroups: from the rows of A of the group in question to those of its scale factors
+  long long scale_rows;   // of a matrix of A's scale factors
   int scale_blocks;     // 1, 2: both operands' are for each row and run, in blocks of 128 rows x 4 runs, or in rows
   int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
   int sparse_wide;      // its elements have 16 or 32 bits
@@ -168,10 +169,11 @@ struct ProductView {
     const long long block = (product * ((rows + 127) / 128) + i / 128) * blocks + factor / 4;
     return block * 512 + i % 32 * 16 + i % 128 / 32 * 4 + factor % 4;
   }
-  // Row i of the scale factors; those of all groups are of one matrix.
+  // Row i of the scale factors; those of all groups are of one matrix, or each has one of fewer rows.
   LS_BOTH long long LeftScale(long long product, long long i, long long q) const {
-    if (scale_blocks) return BlockScale(kind == kGroups ? 0 : product, m, i, q);
-    return (product * Runs(k) + q / scale_run) * m + i;
+    const long long matrix = kind == kGroups && scale_rows == m ? 0 : product;
+    if (scale_blocks) return BlockScale(matrix, m, i, q);
+    return (matrix * Runs(k) + q / scale_run) * scale_rows + i;
   }
   LS_BOTH long long RightScale(long long product, long long q, long long j) const {
     if (scale_blocks) return BlockScale(product, n, j, q);
