@@ -76,7 +76,7 @@ void Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId
   if (!Scales(tile)) return;
   if (ahead > 0) block = b.Add({block, b.Constant(ahead)});
   int set = place * blocks;
-  for (const ValueId row : tile.scale_rows) {
+  for (const auto& [row, part] : tile.scale_rows) {
     b.LoadScaleFactors({row, tile.corner.column, block, tile.scale_matrix, tile.corner.batch},
                        {.fragment = fragment, .runs = scale_runs, .set = set++, .rows = rows_of_scales});
   }
@@ -92,10 +92,10 @@ Accumulation::ScaleFactors Accumulation::ReadScaleFactors(Builder& b, const Prod
 Accumulation::ScaleFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot,
                                                           ValueId block) const {
   ScaleFactors scale_factors;
-  for (const ValueId row : tile.scale_rows) {
+  for (const auto& [row, part] : tile.scale_rows) {
     scale_factors.push_back(
         b.SlotScaleFactors({slot, row, tile.corner.column, block},
-                           {.a_tile = scale_tiles.of_a, .b_tile = scale_tiles.of_b, .fragment = fragment}));
+                           {.a_tile = scale_tiles.of_a + part, .b_tile = scale_tiles.of_b, .fragment = fragment}));
   }
   return scale_factors;
 }

@@ -20,8 +20,8 @@ struct ProductTile {
   ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has a separate one
   // Of D, at which the warp's sums of each block of rows begin; none where the role adds none up.
   std::vector<ir::ValueId> warp_rows{};
-  // The same, among the scale factors of A: of the tile in a slot, or of the matrix of them in memory that is named.
-  std::vector<ir::ValueId> scale_rows{};
+  // The same among the scale factors of A, in a slot, or of the matrix of them in memory that is named.
+  std::vector<ScaleRow> scale_rows{};
   ir::ValueId scale_matrix = ir::kNoValue;
 };
 

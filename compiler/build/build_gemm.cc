@@ -120,20 +120,26 @@ void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, 
 // Those that the role that multiplies applies to sums: in the slots of the ring after the operands.
 void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
   std::vector<ir::TileSlot>& slot = parts.channels[0].tiles;
-  const auto add = [&](Operand operand, const ir::SharedLayout& layout) {
-    const int tile = static_cast<int>(slot.size());
-    slot.push_back({operand == Operand::kA ? "sa" : "sb", layout});
+  const auto add = [&](Operand operand, const RunScaleTiles& tiles) {
+    const int first = static_cast<int>(slot.size());
+    const std::string_view name = operand == Operand::kA ? "sa" : "sb";
+    for (int i = 0; i < tiles.count; ++i)
+      slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
     parts.loaders.push_back(std::make_unique<RunScaleLoader>(
-        LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = tile}, operand, layout, parts.source));
-    return tile;
+        LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, operand, tiles, parts.source));
+    return first;
   };
-  constexpr int kGroup = 8;  // lines: columns of tiles are whole groups
-  const int lines = schedule.tile_m / ir::kFactorsOfLine;
-  const bool begins_anywhere = parts.source == ir::WorkSource::kGroups;
-  parts.terms.scale_tiles.of_a =
-      add(Operand::kA, RunScaleTile(Operand::kA, begins_anywhere ? base::RoundUp(lines + 1, kGroup) : lines));
+  constexpr int kGroup = 8;     // lines: columns of tiles are whole groups
+  constexpr int kMostRows = 256;  // of a box
+  // Rows of a group begin within a line.
+  const int more = parts.source == ir::WorkSource::kGroups ? 1 : 0;
+  const int count = schedule.tile_m + more > kMostRows ? 2 : 1, rows = schedule.tile_m / count;
+  const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kGroup);
+  SlotScales& scales = parts.terms.scale_tiles;
+  scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows});
+  scales.rows_of_tile = rows;
   const int runs = base::RoundUp(ir::ScaleRunsOfTile(schedule.tile_n), kGroup);
-  parts.terms.scale_tiles.of_b = add(Operand::kB, RunScaleTile(Operand::kB, runs));
+  scales.of_b = add(Operand::kB, {RunScaleTile(Operand::kB, runs)});
 }
 
 void AddMetadata(const Schedule& schedule, DataType type, KernelParts& parts) {

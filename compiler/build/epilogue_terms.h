@@ -13,6 +13,7 @@ namespace laneshift::compiler {
 // Tiles of the operands' ring with the scale factors of a block of K; -1: they do not come in its slots.
 struct SlotScales {
   int of_a = -1, of_b = -1;
+  int rows_of_tile = 0;  // of those of A: adjacent tiles have the rows of a tile of D
 
   bool InSlots() const { return of_a >= 0; }
 };

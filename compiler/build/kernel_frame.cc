@@ -338,13 +338,14 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
   const bool in_slots = parts_.terms.scale_tiles.InSlots();
   product.scale_matrix = corner.matrix;
   if (!in_slots && corner.row == product.corner.row) {
-    product.scale_rows = product.warp_rows;
+    for (const ValueId row : product.warp_rows) product.scale_rows.push_back({row});
     return;
   }
-  product.scale_rows = epilogue_.TileRows(b);
+  product.scale_rows =
+      epilogue_.TileRows(b, in_slots ? parts_.terms.scale_tiles.rows_of_tile : schedule_.tile_m);
   if (in_slots && parts_.source != ir::WorkSource::kGroups) return;
   const ValueId first = in_slots ? b.Rem({corner.row, b.Constant(ir::kFactorsOfLine)}) : corner.row;
-  for (ValueId& row : product.scale_rows) row = b.Add({first, row});
+  for (auto& [row, part] : product.scale_rows) row = b.Add({first, row});
 }
 
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {

@@ -21,7 +21,7 @@ ir::SharedLayout RunScaleTile(Operand operand, int lines) {
 }
 
 void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
-  params.push_back({ir::MapOf(operand_, ir::OperandComponent::kScales), tile_});
+  params.push_back({ir::MapOf(operand_, ir::OperandComponent::kScales), tiles_.layout});
 }
 
 // Of A a row of the tensor map has a block of K. Of B a row has a run of columns, of which the TMA copies whole lines
@@ -36,15 +36,17 @@ OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& cor
       into.TmaLoad({slot, into.Mul({into.Div({block.number, line}), line}), first, batch}, attrs);
     };
   }
-  const ScaleCorner first = ScalesOfRows(b, corner, source_);
-  if (source_ != ir::WorkSource::kGroups) {
-    return [attrs, first](Builder& into, ValueId slot, const KBlock& block, int) {
-      into.TmaLoad({slot, first.row, block.number, first.matrix}, attrs);
-    };
+  ScaleCorner first = ScalesOfRows(b, corner, source_);
+  if (source_ == ir::WorkSource::kGroups) {
+    const ValueId line = b.Constant(ir::kFactorsOfLine);
+    first.row = b.Mul({b.Div({first.row, line}), line});
   }
-  const ValueId line = b.Div({first.row, b.Constant(ir::kFactorsOfLine)});
-  return [attrs, line](Builder& into, ValueId slot, const KBlock& block, int) {
-    into.TmaLoad({slot, into.Constant(0), line, block.number}, attrs);
+  return [attrs, first, tiles = tiles_](Builder& into, ValueId slot, const KBlock& block, int) {
+    ir::LoadAttrs part = attrs;
+    for (int i = 0; i < tiles.count; ++i, ++part.tile) {
+      const ValueId row = i == 0 ? first.row : into.Add({first.row, into.Constant(i * tiles.rows)});
+      into.TmaLoad({slot, row, block.number, first.matrix}, part);
+    }
   };
 }
 

@@ -24,10 +24,13 @@ std::vector<ValueId> TileEpilogue::WarpRows(Builder& b, const Corner& corner) co
   return rows;
 }
 
-std::vector<ValueId> TileEpilogue::TileRows(Builder& b) const {
-  std::vector<ValueId> rows = {b.WarpRow({}, {.rows = steps_.RowsOfWarp()})};
-  for (int block = 1; block < plan_.blocks; ++block)
-    rows.push_back(b.Add({rows.front(), b.Constant(block * kWarpRows * plan_.warps)}));
+std::vector<ScaleRow> TileEpilogue::TileRows(Builder& b, int rows_of_part) const {
+  const ValueId first = b.WarpRow({}, {.rows = steps_.RowsOfWarp()});
+  std::vector<ScaleRow> rows;
+  for (int block = 0; block < plan_.blocks; ++block) {
+    const int begin = block * kWarpRows * plan_.warps, within = begin % rows_of_part;
+    rows.push_back({within == 0 ? first : b.Add({first, b.Constant(within)}), begin / rows_of_part});
+  }
   return rows;
 }
 

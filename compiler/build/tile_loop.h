@@ -35,6 +35,12 @@ struct ScaleCorner {
 };
 ScaleCorner ScalesOfRows(ir::Builder& b, const Corner& corner, ir::WorkSource source);
 
+// Where those of a block of rows begin; of several tiles in which they are, also the number of the one.
+struct ScaleRow {
+  ir::ValueId row;
+  int part = 0;
+};
+
 // One iteration of the loop: its first argument, and the extents of a tile, which are defined before it.
 struct Tile {
   ir::ValueId first, rows, columns;

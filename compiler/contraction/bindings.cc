@@ -264,18 +264,7 @@ MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::Operan
 }
 
 // Scale factors of scale=block: of A rows of M, of B rows of K.
-MappedTensor RunScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
-  const StoredTensor& memory = contraction.Of(operand).scales;
-  if (operand == Operand::kA && contraction.GroupsBeginAnywhere()) {
-    // Rows of M in lines: a box may be longer than 256 of them.
-    constexpr int64_t kLine = ir::kFactorsOfLine;
-    return {.operand = operand,
-            .component = ir::OperandComponent::kScales,
-            .type = memory.type,
-            .dims = {kLine, memory.Inner() / kLine, memory.extents[StoredTensor::kPixel]},
-            .strides = {kLine, memory.pitches[StoredTensor::kPixel]},
-            .box = {kLine, param.box.outer, 1}};
-  }
+MappedTensor RunScaleTensor(const StoredTensor& memory, Operand operand, const ir::Param& param) {
   const int64_t rows = operand == Operand::kA ? 1 : param.box.outer;
   return {.operand = operand,
           .component = ir::OperandComponent::kScales,
@@ -286,7 +275,7 @@ MappedTensor RunScaleTensor(const Contraction& contraction, Operand operand, con
 }
 
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
-  if (contraction.scale == Scaling::kBlock) return RunScaleTensor(contraction, operand, param);
+  if (contraction.scale == Scaling::kBlock) return RunScaleTensor(contraction.Of(operand).scales, operand, param);
   LS_CHECK(ir::BlockScalingOf(contraction.scale).has_value(), "no scale factors in blocks");
   return BlockTensor(contraction.Of(operand).scales, operand, ir::OperandComponent::kScales, param);
 }

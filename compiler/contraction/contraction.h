@@ -74,8 +74,6 @@ struct Contraction {
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this
   // contraction was made from.
   Contraction Under(const Problem& problem, const Schedule& schedule) const;
-  // Whether groups of rows follow one another, so that each begins at any row.
-  bool GroupsBeginAnywhere() const { return grouped && group_rows == 0; }
   // Whether the sizes of what the batch has are in device memory.
   bool HasDeviceSizes() const { return grouped || parts_of_k; }
   // Elements of a run of one matrix; of parts of K on average.

@@ -235,14 +235,27 @@ def fp8_block_groups():
                    ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
 
 
+def fp8_grouped():
+    return table(["problem", "rows in groups", "schedule", "us", "TFLOP/s", "DeepGEMM us", "DeepGEMM / ours", "first choice"],
+                 [[code(without_types(row["problem"]).replace(" scale=block", "")), row["setting"], code(row["schedule"]), row["us"],
+                   f"{tflops(row, int(row['setting'].split()[0])):.0f}", row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"]
+                  for row in rows_of("grouped_fp8_block_h200")])
+
+
+def fp8_grouped_groups():
+    rows = rows_of("grouped_fp8_block_h200")
+    return groups([("contiguous", [row for row in rows if "masked" not in row["problem"]]),
+                   ("masked", [row for row in rows if "masked" in row["problem"]])], floors=False)
+
+
 def fp8_scales():
     return table(["problem", "us", "TFLOP/s", "cuBLASLt us"],
                  [[code(row["problem"]), row["us"], f"{tflops(row):.0f}", row.get("peer_us")] for row in rows_of("gemm_e4m3_scales_h200")])
 
 
-def tflops(row):
+def tflops(row, rows=None):
     e = extents(row["problem"])
-    return 2 * e["m"] * e["n"] * e["k"] / row["us"] / 1e6
+    return 2 * (rows or e["m"]) * e["n"] * e["k"] / row["us"] / 1e6
 
 
 def epilogue_groups():
@@ -350,6 +363,8 @@ TABLES = {
     "operand_types_below": operand_types_below,
     "fp8_block": fp8_block,
     "fp8_block_groups": fp8_block_groups,
+    "fp8_grouped": fp8_grouped,
+    "fp8_grouped_groups": fp8_grouped_groups,
     "fp8_scales": fp8_scales,
     "epilogue_groups": epilogue_groups,
     "tuning_groups": tuning_groups,
