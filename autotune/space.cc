@@ -149,7 +149,6 @@ constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the r
 constexpr int64_t kMostResidentBlocks = 64;
 constexpr int64_t kMostDirectTaps = 1024;          // that a schedule can say
 constexpr int kGemvMath[] = {4, 2, 1}, kGemvStages[] = {2, 4, 8};
-constexpr int kMostGemvLines = 8;  // of a warp
 constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves
 constexpr int kLeastResidentColumns = 128;         // of a tile among several along n
@@ -291,7 +290,7 @@ class ShapeList {
   void AddGemvDepth(Schedule shape, int copies) {
     const int lines = std::max(shape.tile_m, shape.tile_n) * copies / (ir::kWarpgroupWarps * shape.math_warpgroups);
     const int sums = lines * std::min(shape.tile_m, shape.tile_n);
-    if (lines < 1 || lines > kMostGemvLines || sums > compiler::kGemvMostSums) return;
+    if (lines < 1 || lines > compiler::kGemvMostLines || sums > compiler::kGemvMostSums) return;
     shape.tile_k = copies * compiler::GemvBlock(contraction_);
     if (copies > 1 && shape.tile_k >= 2 * contraction_.run) return;
     AddPoint(shape);

@@ -47,7 +47,7 @@ struct Field {
   int smallest = 1;
 };
 
-constexpr Field kTile[] = {{&Schedule::tile_m, 1024}, {&Schedule::tile_n, 1024}, {&Schedule::tile_k, 1024}};
+constexpr Field kTile[] = {{&Schedule::tile_m, 1024}, {&Schedule::tile_n, 1024}, {&Schedule::tile_k, 4096}};
 constexpr Field kStages[] = {{&Schedule::stages, 64}};
 constexpr Field kAcc[] = {{&Schedule::acc_stages, 16}};
 constexpr Field kMath[] = {{&Schedule::math_warpgroups, 4}};

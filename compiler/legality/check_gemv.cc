@@ -16,8 +16,9 @@ using base::Cat;
 
 constexpr int kLanes = 32;
 constexpr int kWordsOfAccess = 4, kBitsOfWord = 32;
-constexpr int kRegistersOfGemv = 36;  // besides sums, operands and their addresses
+constexpr int kRegistersOfGemv = 40;  // besides sums, operands and their addresses; with fewer ptxas spilled (CUDA 13)
 constexpr int kMostRegistersOfThread = 255;
+constexpr int kMostDepth = 4096;  // of a block, that a schedule can say
 
 Error NotGemv(std::string message) {
   return MakeError(ErrorCode::kUnsupported, "reuse=direct " + std::move(message));
@@ -48,8 +49,8 @@ int RunOf(const Contraction& c) {
 int RegistersOf(const ir::GemvAttrs& g) {
   const bool scaled = g.scale_run > 0;
   const int words = scaled ? 2 * kWordsOfAccess + 1 : kWordsOfAccess;  // of a line or vector
-  const int widened = scaled ? kWordsOfAccess : kBitsOfWord / static_cast<int>(DataTypeBits(g.type));
-  return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * (g.lines + g.vectors) +
+  const int widened = scaled ? 2 * kWordsOfAccess : kBitsOfWord / static_cast<int>(DataTypeBits(g.type));
+  return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * g.lines + 4 * g.vectors +
          kRegistersOfGemv;
 }
 
@@ -122,16 +123,19 @@ Status CheckGemvTile(const Contraction& c, const Schedule& s, const target::Targ
                        " instead of ", lines));
   if (s.stages > kGemvMostStages)
     return NotGemv(Cat("has at most ", kGemvMostStages, " blocks of K in flight, not stages=", s.stages));
+  if (!along_n && ir::IsGated(c.epilogue()))
+    return NotGemv("with rows=m has the two columns of a gated linear unit in one lane; use reuse=none");
   const int warps = ir::kWarpgroupWarps * s.math_warpgroups, block = GemvBlock(c);
   const int copies = s.tile_k / block;
-  if (s.tile_k % block != 0 || copies < 1 || copies > warps || warps % copies != 0)
+  if (s.tile_k % block != 0 || copies < 1 || s.tile_k > kMostDepth || copies > warps || warps % copies != 0)
     return NotGemv(Cat("divides a block of K among warps, ", block, " elements for each; use tile k=", block,
-                       " times a divisor of their number, ", warps, ", instead of ", s.tile_k));
+                       " times a divisor of their number, ", warps, ", at most ", kMostDepth, ", instead of ", s.tile_k));
   const auto is_power = [](int count) { return count > 0 && (count & (count - 1)) == 0; };
   const ir::GemvAttrs gemv = GemvOf(c, s);
-  if (lines * copies % warps != 0 || !is_power(gemv.lines) || gemv.lines * vectors > kGemvMostSums)
-    return NotGemv(Cat("has 1, 2, 4, … lines of the matrix in each warp, at most ", kGemvMostSums / vectors, "; tile ",
-                       lines_side, "=", lines, " and k=", s.tile_k, " give ", lines * copies, " to ", warps,
+  const int most_lines = std::min(kGemvMostLines, kGemvMostSums / vectors);
+  if (lines * copies % warps != 0 || !is_power(gemv.lines) || gemv.lines > most_lines)
+    return NotGemv(Cat("has 1, 2, 4, … lines of the matrix in each warp, at most ", most_lines, "; tile ",
+                       lines_side, "=", lines, " and k=", s.tile_k, " have ", lines, " lines in ", copies, " parts for ", warps,
                        " warps; use another tile or math="));
   const int registers = RegistersOf(gemv);
   const int threads = kLanes * ir::kWarpgroupWarps * (s.math_warpgroups + 1);

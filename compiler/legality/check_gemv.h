@@ -15,7 +15,8 @@ namespace laneshift::compiler {
 inline constexpr int kGemvVectors[] = {1, 2, 4, 8};
 inline constexpr int kGemvLines[] = {16, 32, 64};  // of a tile: 16 for each warp of the epilogue
 inline constexpr int kGemvMostStages = 8;          // blocks of K in flight
-inline constexpr int kGemvMostSums = 32;           // of a warp: one for each lane in the end
+inline constexpr int kGemvMostLines = 8;           // of a warp
+inline constexpr int kGemvMostSums = 32;           // of these: one for each lane in the end
 
 // Whether threads can multiply these operands: kUnsupported names the rule and what would be right.
 Status CheckGemvOperands(const Contraction& contraction, const target::Target& target);
