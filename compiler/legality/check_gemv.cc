@@ -16,7 +16,8 @@ using base::Cat;
 
 constexpr int kLanes = 32;
 constexpr int kWordsOfAccess = 4, kBitsOfWord = 32;
-constexpr int kRegistersOfGemv = 40;  // besides sums, operands and their addresses; with fewer ptxas spilled (CUDA 13)
+constexpr int kRegistersOfMany = 16;  // vectors
+constexpr int kRegistersOfGemv = 34;  // besides sums, operands and their addresses; with fewer ptxas spilled (CUDA 13)
 constexpr int kMostRegistersOfThread = 255;
 constexpr int kMostDepth = 4096;  // of a block, that a schedule can say
 
@@ -49,9 +50,9 @@ int RunOf(const Contraction& c) {
 int RegistersOf(const ir::GemvAttrs& g) {
   const bool scaled = g.scale_run > 0;
   const int words = scaled ? 2 * kWordsOfAccess + 1 : kWordsOfAccess;  // of a line or vector
-  const int widened = scaled ? 2 * kWordsOfAccess : kBitsOfWord / static_cast<int>(DataTypeBits(g.type));
-  return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * g.lines + 4 * g.vectors +
-         kRegistersOfGemv;
+  const int widened = DataTypeBits(g.type) < 16 ? 2 * kWordsOfAccess : kBitsOfWord / 16;
+  return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * (g.lines + g.vectors) +
+         (g.vectors > 4 ? kRegistersOfMany : 0) + kRegistersOfGemv;
 }
 
 struct Extents {
@@ -83,7 +84,7 @@ Status CheckGemvOperands(const Contraction& c, const target::Target& target) {
                          " or its rows are not multiples of them; use reuse=none"));
   }
   if (c.run % run != 0)
-    return NotGemv(Cat("has ", run, " adjacent elements of k in a lane, and k=", c.run, " is no multiple; use reuse=none"));
+    return NotGemv(Cat("has ", run, " adjacent elements of k in a lane, and k=", c.run, " is not a multiple of that; use reuse=none"));
   return Ok();
 }
 
@@ -138,11 +139,12 @@ Status CheckGemvTile(const Contraction& c, const Schedule& s, const target::Targ
                        lines_side, "=", lines, " and k=", s.tile_k, " have ", lines, " lines in ", copies, " parts for ", warps,
                        " warps; use another tile or math="));
   const int registers = RegistersOf(gemv);
-  const int threads = kLanes * ir::kWarpgroupWarps * (s.math_warpgroups + 1);
+  const int threads = kLanes * (warps + ir::kWarpgroupWarps);
   const int most = std::min(kMostRegistersOfThread, target.registers_per_sm / threads / 8 * 8);
   if (registers <= most) return Ok();
   return NotGemv(Cat("needs ", registers, " registers a thread for ", gemv.lines, " lines in ", gemv.stages,
-                     " stages, and ", threads, " threads have ", most, "; use a smaller stages=, math= or tile k"));
+                     " stages, and ", threads, " threads have ", most,
+                     "; use a smaller stages=, math= or tile k"));
 }
 
 }  // namespace laneshift::compiler
