@@ -42,12 +42,17 @@ Changes With(const Schedule& s, Value Schedule::*field, std::initializer_list<Va
 template <typename Admits>
 Changes Tiles(const Schedule& s, const Admits& admits) {
   Changes changes;
+  const bool direct = s.reuse == Reuse::kDirect;  // rows are those of the problem
   for (const int m : {8, 16, 32, 64, 128, 256}) {
     for (const int n : {8, 16, 32, 64, 96, 128, 192, 256}) {
       Schedule other = s;
-      other.tile_m = m;
+      other.tile_m = direct ? s.tile_m : m;
       other.tile_n = n;
-      if ((m == s.tile_m && n == s.tile_n) || !admits(other)) continue;
+      if ((other.tile_m == s.tile_m && n == s.tile_n) || !admits(other)) continue;
+      if (direct) {
+        changes.push_back(other);
+        continue;
+      }
       // Another tile may need another number of warpgroups or accumulators.
       for (const int math : {1, 2}) {
         for (const int accumulators : {1, 2}) {
@@ -179,7 +184,7 @@ struct WeaknessRow {
 // clang-format off
 constexpr WeaknessRow kWeaknesses[] = {
     {"too few stages", "the ring is too short to hide the latency of loads",
-     [](const Schedule& s, const Situation&) -> Changes { return {s}; }, RingDepth::kChanged},
+     [](const Schedule& s, const Situation&) { return s.reuse == Reuse::kDirect ? With(s, &Schedule::stages, {2 * s.stages, 4 * s.stages}) : Changes{s}; }, RingDepth::kChanged},
     {"too many stages", "the ring takes shared memory that something else needs",
      [](const Schedule& s, const Situation&) { return s.stages > 2 ? With(s, &Schedule::stages, {s.stages - 1, s.stages / 2}) : Changes{}; }, RingDepth::kChanged},
     {"one accumulator", "no MMA runs while the epilogue reads the accumulator",
@@ -245,6 +250,16 @@ constexpr WeaknessRow kWeaknesses[] = {
      [](const Schedule& s, const Situation&) { return s.scheduler == Scheduler::kClc ? With(s, &Schedule::scheduler, {Scheduler::kStatic}) : Changes{}; }},
     {"one warpgroup multiplies", "it also has the epilogue, while nothing multiplies",
      [](const Schedule& s, const Situation&) { return s.math_warpgroups == 1 ? With(s, &Schedule::math_warpgroups, {2}) : Changes{}; }},
+    {"too few warps", "too few loads of threads are in flight to hide the latency of memory",
+     [](const Schedule& s, const Situation&) -> Changes {
+       if (s.reuse != Reuse::kDirect || s.math_warpgroups > 2) return {};
+       Schedule other = s;
+       other.math_warpgroups *= 2;
+       Changes changes = {other};
+       other.tile_k *= 2;
+       changes.push_back(other);
+       return changes;
+     }},
     {"cooperative warpgroups", "nothing multiplies during the epilogue",
      [](const Schedule& s, const Situation&) -> Changes {
        if (s.consumers == Consumers::kPingpong) return {};
@@ -338,7 +353,10 @@ std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Sch
                                  const Machine& machine) {
   const bool deepens = depth == RingDepth::kDeepest || change == given;
   Schedule least = change;
-  if (depth != RingDepth::kChanged || deepens) least.stages = change.reuse > Reuse::kIm2col ? 3 : 2;
+  const bool has_ring = change.reuse != Reuse::kDirect;
+  if (!has_ring && change == given) return std::nullopt;
+  if (!has_ring) depth = RingDepth::kChanged;
+  if (has_ring && (depth != RingDepth::kChanged || deepens)) least.stages = change.reuse > Reuse::kIm2col ? 3 : 2;
   if (change.reuse > Reuse::kIm2col && (deepens || change.reuse != given.reuse)) least.filter_stages = 2;
   const auto legal = DeepenShape(at.problem, least, {}, at.target);
   if (!legal) return std::nullopt;

@@ -67,6 +67,7 @@ struct Step {
   double issues = 1;     // instructions of a load, copy or move; reads of global memory that wait for each other
   double accesses = 0;
   double elements = 0;
+  bool multiplied = false;             // what is read, or converted, by threads that multiply it
   double operations = 0, special = 0;  // of a conversion: instructions of an element, and how many are approximate
                                        // functions
   // Of an MMA: rows and columns of one instruction on this SM, the number of concurrent ones (warpgroups), the depth.

@@ -74,6 +74,7 @@ class ShapeBound {
  private:
   // Of all MMAs of a tile.
   double ProductClocks() const {
+    if (s_.reuse == Reuse::kDirect) return 0;
     const bool along_m = s_.rows == RowSide::kM;
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
     const double instruction_rows = std::min<double>(rows, target_.mma.most_rows);

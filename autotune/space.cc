@@ -13,6 +13,7 @@
 #include "compiler/compile.h"
 #include "compiler/contraction/contraction.h"
 #include "compiler/legality/check_direct.h"
+#include "compiler/legality/check_gemv.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/tma_addressable.h"
@@ -147,6 +148,7 @@ constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its co
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
 constexpr int64_t kMostResidentBlocks = 64;
 constexpr int64_t kMostDirectTaps = 1024;          // that a schedule can say
+constexpr int kGemvMath[] = {4, 2, 1}, kGemvStages[] = {2, 4, 8};
 constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves
 constexpr int kLeastResidentColumns = 128;         // of a tile among several along n
@@ -171,7 +173,7 @@ class ShapeList {
   std::vector<Schedule> List() {
     const bool asks = constraint_.Apply({.reuse = Reuse::kIm2col}).reuse == Reuse::kDirect;
     const bool admits = constraint_.Apply({.reuse = Reuse::kDirect}).reuse == Reuse::kDirect;
-    if (asks || (admits && compiler::IsDepthwise(problem_))) AddDirect();
+    if (asks || (admits && IsForCudaCores())) AddDirect();
     if (asks) return std::move(shapes_);
     const std::vector<Variant> variants = contraction_.RowsArePixels()
                                               ? PixelVariants(contraction_, constraint_, target_)
@@ -235,7 +237,12 @@ class ShapeList {
     }
   }
 
-  // Depthwise convolutions on CUDA cores.
+  // What memory bounds, and CUDA cores multiply as fast as it comes.
+  bool IsForCudaCores() const {
+    if (contraction_.a.kind != SourceKind::kMatrix) return compiler::IsDepthwise(problem_);
+    return contraction_.numerics != Numerics::kBatchInvariant &&
+           compiler::CheckGemvOperands(contraction_, target_).has_value();
+  }
   void AddDirect() {
     const Schedule direct{.acc_stages = 1,
                           .raster = 1,
@@ -243,6 +250,7 @@ class ShapeList {
                           .b_load = LoadPath::kCopy,
                           .d_store = StorePath::kDirect,
                           .reuse = Reuse::kDirect};
+    if (contraction_.a.kind == SourceKind::kMatrix) return AddGemv(direct);
     // Of the whole filter: the first phase of a gradient of x may have fewer.
     const int64_t taps = contraction_.Under(problem_, direct).geometry.taps;
     const int tile_taps =
@@ -259,6 +267,34 @@ class ShapeList {
         AddPoint(shape);
       }
     }
+  }
+
+  // A matrix times a few vectors: lines of a tile, warps, and how many of these divide a block of K.
+  void AddGemv(Schedule shape) {
+    const bool along_n = contraction_.m <= contraction_.n;
+    const auto fits = [&](int vectors) { return vectors >= std::min(contraction_.m, contraction_.n); };
+    const auto* vectors = std::find_if(std::begin(compiler::kGemvVectors), std::end(compiler::kGemvVectors), fits);
+    shape.rows = along_n ? RowSide::kN : RowSide::kM;
+    (along_n ? shape.tile_m : shape.tile_n) = vectors != std::end(compiler::kGemvVectors) ? *vectors : 1;
+    for (const int lines : compiler::kGemvLines) {
+      (along_n ? shape.tile_n : shape.tile_m) = lines;
+      for (const int math : kGemvMath) {
+        shape.math_warpgroups = math;
+        for (const int stages : kGemvStages) {
+          shape.stages = stages;
+          for (int copies = 1; copies <= ir::kWarpgroupWarps * math; copies *= 2) AddGemvDepth(shape, copies);
+        }
+      }
+    }
+  }
+  void AddGemvDepth(Schedule shape, int copies) {
+    const int lines = std::max(shape.tile_m, shape.tile_n) * copies / (ir::kWarpgroupWarps * shape.math_warpgroups);
+    const int sums = lines * std::min(shape.tile_m, shape.tile_n);
+    if (lines < 1 || lines > compiler::kGemvMostLines || sums > compiler::kGemvMostSums) return;
+    shape.tile_k = copies * compiler::GemvBlock(contraction_);
+    if (copies > 1 && shape.tile_k >= 2 * contraction_.run) return;
+    AddPoint(shape);
+    AddSlices(shape);
   }
 
   // The gradients of their filters.

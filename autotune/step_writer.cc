@@ -30,6 +30,13 @@ constexpr int64_t kRunsOfWarp = 4;
 // In latencies of global memory: what is not hidden of a batch's, which is mostly in L1, and of a position by itself.
 // Fitted to 21 kernels on an H200, 2026-11-25.
 constexpr double kWaitOfBatch = 0.16, kWaitOfPosition = 0.6;
+// Of a matrix times vectors: instructions that widen an element, or multiply it where two are one, those of a scale
+// factor, and of an access with its bounds; and, in latencies of global memory, for how long lanes add their sums.
+constexpr double kWidenSixteen = 1, kWidenEight = 1.75, kWidenPair = 0.75, kMultiplyPair = 0.5;
+constexpr double kOperationsOfFactor = 6, kOperationsOfAccess = 10, kWaitOfSums = 0.25;
+// The part of an SM's instruction slots that a warp uses, and all of them: 4 warps used 0.27, 8 warps 0.57 (H100, H200,
+// 2026-11-26).
+constexpr double kIssueOfWarp = 0.07, kMostIssue = 0.8;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
 double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8; }
@@ -101,8 +108,7 @@ class StepWriter {
       case OpCategory::kMma:
         return WriteProduct(op, steps);
       case OpCategory::kFma:
-        return op.kind == OpKind::kDepthwise ? WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps)
-                                             : WriteDepthwiseGradient(op, steps);
+        return WriteFma(op, steps);
       case OpCategory::kTensorMove:
         return Add(steps, TensorMove(op));
       case OpCategory::kAccumulator:
@@ -196,6 +202,35 @@ class StepWriter {
     if (tensor->shift) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
   }
 
+  void WriteFma(const Op& op, StepList& steps) {
+    if (op.kind == OpKind::kDepthwise) return WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps);
+    if (op.kind == OpKind::kDepthwiseGradient) return WriteDepthwiseGradient(op, steps);
+    WriteGemv(op, steps);
+  }
+
+  // Every line of the matrix comes from memory, and vectors from L1. A warp waits for a block of K once in as many
+  // blocks as are in flight.
+  void WriteGemv(const Op& op, StepList& steps) {
+    const auto& attrs = op.As<ir::GemvAttrs>();
+    const int64_t depth = std::max<int64_t>(0, indices_.At(op.operands[3]) - indices_.At(op.operands[2]));
+    const int64_t blocks = base::CeilDiv(depth, program_.tile_k);
+    const double elements = static_cast<double>(depth) * program_.Rows();
+    const double scaled = attrs.scale_run > 0 ? 1.0 / attrs.scale_run : 0;
+    // Of an element of the matrix, with its part of those of vectors that are read with it.
+    const double read = 1 + static_cast<double>(attrs.vectors) / attrs.lines;
+    const double widen = scaled > 0 ? kWidenPair : DataTypeBits(attrs.type) == 8 ? kWidenEight : kWidenSixteen;
+    const double multiply = attrs.vectors * (scaled > 0 ? kMultiplyPair + scaled * kOperationsOfFactor : 1);
+    Add(steps, {.kind = StepKind::kReadGlobal,
+                .bytes = elements * (Bytes(attrs.type) + scaled),
+                .issues = static_cast<double>(base::CeilDiv(blocks, int64_t{attrs.stages})) + kWaitOfSums,
+                .multiplied = true});
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = elements,
+                .multiplied = true,
+                .operations = (read * (widen + kOperationsOfAccess / attrs.Run()) + multiply) /
+                              std::min(kMostIssue, kIssueOfWarp * role_.warps)});
+  }
+
   // The lines of the first row of a filter come from L2, those of later rows have been read for it. A product takes an
   // instruction, and each channel of a pixel one to become an f32.
   void WriteDepthwise(const ir::DepthwiseAttrs& attrs, StepList& steps) {
@@ -258,7 +293,7 @@ class StepWriter {
     if (const auto* read = std::get_if<ir::AccReadAttrs>(&op.attrs)) return ReadAccumulator(steps, read->columns);
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
     if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
-    if (std::holds_alternative<ir::LoadSumsAttrs>(op.attrs)) ReadAccumulator(steps, program_.tile_n);
+    if (std::holds_alternative<ir::LoadSumsAttrs>(op.attrs)) ReadAccumulator(steps, program_.Columns());
     if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs)) AddPromoted(steps);
   }
 

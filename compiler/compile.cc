@@ -63,6 +63,7 @@ Result<ir::Program> BuildChecked(const Problem& problem, const Schedule& asked, 
   const auto& [contraction, schedule] = product;
   const bool direct = schedule.reuse == Reuse::kDirect;
   if (contraction.SumsPixels() && direct) return BuildDirectGradient(contraction, schedule, target);
+  if (direct && contraction.a.kind == SourceKind::kMatrix) return BuildGemv(contraction, schedule, target);
   if (direct) return BuildDirect(contraction, schedule, target);
   if (contraction.SumsPixels()) return BuildFilterGradient(contraction, schedule, target);
   return contraction.RowsArePixels() ? BuildConv(contraction, schedule, target)

@@ -189,6 +189,10 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_quantized", "sm_100a", "gemm m=256 n=512 k=256 a=e2m1 scale=nv d=e2m1 d_scale=nv epilogue=swiglu+amax",
        "tile=128x256x256 stages=3 acc=1"},
       {"gemm_quantized", "sm_90a", "gemm m=256 n=256 k=256 d=e4m3 d_scale=mx", "tile=128x128 stages=4 math=2"},
+      {"gemm_direct", "sm_100a", "gemm m=4 n=512 k=4096 epilogue=swiglu:halves+residual constant=b",
+       "tile=4x32x256 stages=2 acc=1 math=2 raster=1 a_load=copy b_load=copy d_store=direct reuse=direct rows=n split_k=2"},
+      {"gemm_direct_nv", "sm_100a", "gemm m=512 n=1 k=4096 a=e2m1 scale=nv batch=2",
+       "tile=32x1x2048 stages=2 acc=1 math=2 raster=1 a_load=copy b_load=copy d_store=direct reuse=direct"},
       {"conv_im2col", "sm_100a", kConv, "tile=128x64 stages=4 reuse=im2col"},
       {"conv_gather", "sm_90a", "conv n=1 h=14 w=14 c=3 k=64 r=7 s=7 pad=3 stride=2",
        "tile=128x64 stages=4 a_load=copy b_load=copy reuse=im2col d_store=rows"},
@@ -234,6 +238,12 @@ TEST(PtxCheck, RefusesWhatTheProgramDoesNotAskFor) {
 
 TEST(CheckSchedule, NamesTheRule) {
   const std::tuple<const char*, const char*, const char*, ErrorCode, const char*> cases[] = {
+      {"sm_90a", "gemm m=9 n=64 k=64", "tile=8x32x256 reuse=direct", ErrorCode::kUnsupported, "at most 8 vectors"},
+      {"sm_90a", "gemm m=4 n=64 k=60", "tile=4x32x256 reuse=direct", ErrorCode::kUnsupported, "reads 16 bytes at once"},
+      {"sm_90a", "gemm m=4 n=64 k=64 b_major=n", "reuse=direct", ErrorCode::kUnsupported, "use b_major=k"},
+      {"sm_90a", "gemm m=4 n=64 k=64 a=tf32", "reuse=direct", ErrorCode::kUnsupported, "not tf32 by tf32"},
+      {"sm_100a", "gemm m=4 n=64 k=64 a=e4m3 scale=mx", "reuse=direct", ErrorCode::kUnsupported, "only with e2m1"},
+      {"sm_90a", "gemm m=4 n=64 k=64", "tile=4x32x256 reuse=direct", ErrorCode::kUnsupported, "use a_load=copy"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=96x64", ErrorCode::kUnsupported, "use 64 or 128"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x8", ErrorCode::kUnsupported, "multiple of 16"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x64x32", ErrorCode::kUnsupported, "power of two from 64 to 256"},

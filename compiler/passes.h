@@ -21,6 +21,8 @@ ir::Program BuildConv(const Contraction& contraction, const Schedule& schedule, 
 ir::Program BuildDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 // The same for the gradient of its filters.
 ir::Program BuildDirectGradient(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
+// The same for a matrix times a few vectors on CUDA cores.
+ir::Program BuildGemv(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Turns put, send, take, release and drain into cursors, mbarrier operations, commits and fences, and counts the

@@ -295,6 +295,26 @@ struct DepthwiseGradientAttrs {
   int Copies(int warps) const { return warps < groups ? 1 : warps / groups; }
   bool operator==(const DepthwiseGradientAttrs&) const = default;
 };
+// A matrix times a few vectors: B and rows of A where the rows of the accumulator run along n, otherwise A and columns
+// of B. The lines of the matrix are its rows along K. The tile is of copies x vectors x lines, in f32. A lane reads
+// adjacent elements of each line: 16 bytes, or with scale factors those of four.
+struct GemvAttrs {
+  int tile = 0;
+  DataType type = DataType::kBf16;  // of B
+  int vectors = 1;                  // that are multiplied
+  int lines = 1;                    // that a warp multiplies at a time
+  int copies = 1;                   // parts of each block of K, of which a warp has one
+  int stages = 1;                   // blocks of K that are on their way while another one is multiplied
+  int scale_run = 0;                // elements of K with one scale factor; 0: there are none
+  bool halves = false;              // columns come alternately from two halves of B
+  bool waits = false;               // for the previous kernel, once the first blocks of the matrix are on their way
+  // Adjacent elements of K that a lane has.
+  int Run() const {
+    constexpr int kAccessBits = 128, kFactors = 4;  // of scale factors, a word
+    return scale_run > 0 ? scale_run * kFactors : kAccessBits / static_cast<int>(DataTypeBits(type));
+  }
+  bool operator==(const GemvAttrs&) const = default;
+};
 struct LoadSumsAttrs {
   int tile = 0;
   int copies = 1;
@@ -478,7 +498,7 @@ using Attrs =
                  PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
-                 DepthwiseGradientAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
+                 DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
                  CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
                  ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs, SlotScaleFactorsAttrs,
                  ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,

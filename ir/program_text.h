@@ -256,6 +256,16 @@ template <> inline constexpr auto kFields<DepthwiseGradientAttrs> = std::tuple{
     Field{"rows", &DepthwiseGradientAttrs::rows},
     Field{"groups", &DepthwiseGradientAttrs::groups},
     Field{"planes", &DepthwiseGradientAttrs::planes, Presence::kOptional}};
+template <> inline constexpr auto kFields<GemvAttrs> = std::tuple{
+    Field{"tile", &GemvAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"type", &GemvAttrs::type},
+    Field{"vectors", &GemvAttrs::vectors},
+    Field{"lines", &GemvAttrs::lines},
+    Field{"copies", &GemvAttrs::copies},
+    Field{"stages", &GemvAttrs::stages},
+    Field{"scale_run", &GemvAttrs::scale_run, Presence::kOptional},
+    Field{"halves", &GemvAttrs::halves, Presence::kOptional},
+    Field{"waits", &GemvAttrs::waits, Presence::kOptional}};
 template <> inline constexpr auto kFields<LoadSumsAttrs> = std::tuple{
     Field{"tile", &LoadSumsAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"copies", &LoadSumsAttrs::copies}};

@@ -277,7 +277,7 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
   if (const auto* depthwise = std::get_if<DepthwiseAttrs>(&op.attrs))
     return {.kind = depthwise->fragment, .columns = program_.tile_n};
   if (std::holds_alternative<LoadSumsAttrs>(op.attrs))
-    return {.kind = FragmentKind::kMma16x8, .columns = program_.tile_n};
+    return {.kind = FragmentKind::kMma16x8, .columns = program_.Columns()};
   if (const auto* promoted = std::get_if<ReadPromotedAttrs>(&op.attrs))
     return {.kind = promoted->fragment, .columns = promoted->columns};
   if (IsGatedOp(op)) {

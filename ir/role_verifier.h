@@ -128,6 +128,7 @@ class RoleVerifier {
   Status CheckFragment(const Op& op) const;
   Status CheckDepthwise(const Op& op) const;
   Status CheckDepthwiseGradient(const Op& op);
+  Status CheckGemv(const Op& op);
   Status CheckLoadSums(const Op& op) const;
   Status CheckSums(const Op& op, int tile, int copies) const;
   Status CheckScaleFactors(const Op& op);

@@ -47,7 +47,7 @@ struct Field {
   int smallest = 1;
 };
 
-constexpr Field kTile[] = {{&Schedule::tile_m, 1024}, {&Schedule::tile_n, 1024}, {&Schedule::tile_k, 1024}};
+constexpr Field kTile[] = {{&Schedule::tile_m, 1024}, {&Schedule::tile_n, 1024}, {&Schedule::tile_k, 4096}};
 constexpr Field kStages[] = {{&Schedule::stages, 64}};
 constexpr Field kAcc[] = {{&Schedule::acc_stages, 16}};
 constexpr Field kMath[] = {{&Schedule::math_warpgroups, 4}};
@@ -81,13 +81,13 @@ constexpr Key kKeys[] = {
     {"tile",    kTile,   2, "elements of one output tile (MxN) and of one K block; without the third number K stays open"},
     {"stages",  kStages, 1, "slots of the shared-memory ring between the loads and the MMA"},
     {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only)"},
-    {"math",    kMath,   1, "warpgroups that issue wgmma (sm_90a; 1 on sm_100a)"},
+    {"math",    kMath,   1, "warpgroups that issue wgmma (sm_90a; 1 on sm_100a), or multiply on CUDA cores (reuse=direct)"},
     {"raster",  kRaster, 1, "tile order: bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A are loaded into shared memory: bulk tensor copies, copies by threads for any alignment, or bulk copies from aligned rows of the workspace into which a separate kernel packs A first"},
     {"b_load",  kBLoad,  1, "the same for B"},
     {"b_keep",  kBKeep,  1, "resident B: blocks of K of B (in a convolution: of all taps) that a CTA loads once for all its tiles; 0: B is loaded for each tile"},
     {"d_store", kDStore, 1, "how tiles of D are stored: bulk tensor stores, stores by threads directly from the accumulators, or stores by threads along rows, through shared memory"},
-    {"reuse",   kReuse,  1, "convolution: activations are loaded for each filter column, or once for each filter row and shifted; direct: a depthwise one, on CUDA cores; none: a GEMM"},
+    {"reuse",   kReuse,  1, "convolution: activations are loaded for each filter column, or once for each filter row and shifted; direct: CUDA cores multiply what they read, a depthwise one or a matrix by at most 8 vectors; none: a GEMM on tensor cores"},
     {"shift",   kShift,  1, "with reuse=lane_shift: lanes are shifted by a separate instruction and refreshed, or by the MMA, which leaves stale lanes"},
     {"border",  kBorder, 1, "with reuse (sm_100a): outside the image the TMA loads zeros, or a row-border mask disables the lanes of the MMA"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, in addition to the `stages` of activations"},

@@ -18,8 +18,9 @@
 //     program is lowered and 0 before; a private ring of a role is in Tensor Memory and awaits none on its full side; a
 //     resident channel is shared and awaits none on its empty side.
 //  5. Roles have warps, all inside the CTA, and no two share one; an elected role has one warp. An early role loads B
-//     and accesses no other memory. Leaders are those of pairs, and only the leader of a pair issues MMAs. Registers
-//     are 0 or a multiple of 8 from 24 to 256, equal within a warpgroup, and together within the SM's.
+//     and accesses no other memory before an op of it waits for the previous kernel. Leaders are those of pairs, and
+//     only the leader of a pair issues MMAs. Registers are 0 or a multiple of 8 from 24 to 256, equal within a
+//     warpgroup, and together within the SM's.
 //  6. An op is in a stage, a kind of role and a target that allow it, with as many threads as it needs. Roles
 //     that hold accumulators consist of whole, aligned warpgroups: the hardware gives warp w the rows of w
 //     modulo 4.
@@ -257,7 +258,7 @@ Status CheckRings(const Program& program, const target::Target& target) {
   return Ok();
 }
 
-// Sizes that the previous kernel may write are not read either.
+// Until it waits. Sizes that the previous kernel may write are not read either.
 bool OnlyLoadsB(const std::vector<Op>& body) {
   return std::all_of(body.begin(), body.end(), [](const Op& op) {
     switch (InfoOf(op.kind).category) {
@@ -275,6 +276,11 @@ bool OnlyLoadsB(const std::vector<Op>& body) {
       case OpCategory::kBulkLoad:
         if (op.kind != OpKind::kTmaLoad || op.As<LoadAttrs>().operand != Operand::kB) return false;
         break;
+      case OpCategory::kFma: {
+        const auto* gemv = std::get_if<GemvAttrs>(&op.attrs);
+        if (gemv == nullptr || !gemv->waits) return false;
+        break;
+      }
       default:
         return false;
     }

@@ -44,6 +44,8 @@ constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
 constexpr std::string_view kDepthwise = "conv_depthwise_sm_90a_scheduled";
 constexpr std::string_view kDepthwiseGradient = "conv_depthwise_gradient_sm_100a_scheduled";
+constexpr std::string_view kGemv = "gemm_direct_sm_100a_scheduled";
+constexpr std::string_view kScaledGemv = "gemm_direct_nv_sm_100a_scheduled";
 constexpr std::string_view kShift = "conv_lane_shift_sm_100a_scheduled";
 constexpr std::string_view kShiftLowered = "conv_lane_shift_sm_100a_lowered";
 constexpr std::string_view kFused = "conv_lane_shift_fused_sm_100a_scheduled";
@@ -63,7 +65,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
-        kSlotScales}) {
+        kSlotScales,      kGemv,        kScaledGemv}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -272,8 +274,16 @@ constexpr Broken kBroken[] = {
     {8, kDepthwiseGradient, " run=7 ", " run=0 ", "run, columns, stride, dilation, rows and groups are positive"},
     {9, kDepthwiseGradient, "  param in_w\n", "", "param in_w is not declared"},
     {12, kDepthwiseGradient, " groups=2", " groups=1", "is not 64 channels with all taps of 1 groups"},
-    {12, kDepthwiseGradient, " copies=4", " copies=2", "tile w is not 2 copies of f32 sums of 16 taps x 64 channels"},
+    {12, kDepthwiseGradient, " copies=4", " copies=2", "tile w is not 2 copies of f32 sums of 16 columns x 64 rows"},
     {15, kDepthwise, "    await %8 w\n", "", "it has not awaited channel w"},
+    {5, kGemv, " waits", "", "role sum does not wait for the previous kernel and does more than load B"},
+    {5, kScaledGemv, " scale_run=16", " scale_run=16 waits", "role sum waits twice for the previous kernel"},
+    {8, kGemv, " stages=2 halves", " stages=0 halves", "vectors, lines, copies and stages are positive"},
+    {8, kGemv, " vectors=4", " vectors=3", "a warp adds the sums of 3 vectors x 4 lines, not powers of two"},
+    {9, kGemv, "  param pitch_a\n", "", "param pitch_a is not declared"},
+    {12, kGemv, " lines=4", " lines=8", "a tile of 32 lines is not 8 for each of 8 warps, in 1 copies"},
+    {12, kGemv, "tile=8x32x256", "tile=8x32x512", "blocks of k=512 are not 8 elements for each lane of 1 warps"},
+    {12, kScaledGemv, " scale_run=16", "", "operands are of 16 or 8 bits, or e2m1 with scale factors"},
     {8, kGrouped, " rows=groups", "", "rows belong to groups if and only if work does"},
     {8, kGrouped, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},
     {8, kGrouped, "raster=8 source=groups", "raster=8 source=groups slices=2", "tiles of groups are not cut into slices"},

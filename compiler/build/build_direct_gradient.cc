@@ -8,6 +8,7 @@
 #include "compiler/build/k_loop.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/subtile_steps.h"
+#include "compiler/build/sums_epilogue.h"
 #include "compiler/build/tile_loop.h"
 #include "compiler/legality/check_direct.h"
 #include "compiler/passes.h"
@@ -45,7 +46,9 @@ class DirectGradientKernel {
     program_.channels = {{.name = "sums", .stages = kSumsStages, .tiles = {{"w", SumsTile()}}}};
     DeclareParams();
     AddRole(program_, {.name = "epilogue", .kind = RoleKind::kEpilogue, .first_warp = 0, .warps = plan_.warps},
-            [this](Builder& b) { StoreTiles(b); });
+            [this](Builder& b) {
+              SumsEpilogue{plan_, terms_, steps_, kSums, Copies()}.StoreTiles(b, Tiles());
+            });
     AddRole(program_, {.name = "sum", .kind = RoleKind::kCopy, .first_warp = plan_.warps, .warps = warps_},
             [this](Builder& b) { SumTiles(b); });
     return std::move(program_);
@@ -118,29 +121,6 @@ class DirectGradientKernel {
       b.DepthwiseGradient({slot, corner.row, first, end}, gradient_);
       b.Send({slot});
     });
-  }
-
-  void StoreTiles(Builder& b) const {
-    Tiles().ForEachCorner(b, [&](const Corner& corner) {
-      const ValueId slot = b.Take({}, {.channel = kSums});
-      const ValueId sums = b.LoadSums({slot}, {.copies = Copies()});
-      b.Release({slot});
-      if (!corner.IsSlice()) return StoreTile(b, corner, sums);
-      const ValueId column = b.Constant(0), first = b.Mul({corner.number, corner.slices});
-      b.If({b.Less({b.Constant(1), corner.slices})});
-      b.InBody([&] { b.PartialStore({sums, column, b.Add({first, corner.slice})}); });
-      // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the slices.
-      b.If({b.PartialArrive({corner.number, corner.slices}, {})});
-      b.InBody([&] { StoreTile(b, corner, b.PartialSum({sums, column, first, corner.slices})); });
-    });
-  }
-
-  void StoreTile(Builder& b, const Corner& corner, ValueId sums) const {
-    const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})});
-    Subtile subtile{
-        .fragment = sums, .row = row, .column = corner.column, .batch = corner.batch, .columns = plan_.columns};
-    steps_.Write(b, subtile, {});
-    b.GlobalStore(subtile.Operands(), steps_.AccessOf(Operand::kD, plan_.columns));
   }
 
   const Contraction& contraction_;

@@ -9,6 +9,7 @@
 #include "compiler/build/block_operands.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/matrix_loader.h"
+#include "compiler/build/matrix_output.h"
 #include "compiler/build/ring_mainloop.h"
 #include "compiler/build/run_scale_loader.h"
 #include "compiler/legality/promotion.h"
@@ -23,36 +24,6 @@ using ir::Binding;
 using ir::Builder;
 using ir::Operand;
 using ir::ValueId;
-
-class MatrixOutput final : public OutputTensor {
- public:
-  // REQUIRES: it outlives the output.
-  explicit MatrixOutput(const Contraction& contraction) : contraction_(contraction) {}
-
-  void AddPitches(Operand operand, std::vector<ir::Param>& params) const override {
-    params.push_back({ir::PitchOf(operand), {}});
-    if (!contraction_.grouped) params.push_back({ir::StrideOf(operand), {}});
-  }
-  void AddSizes(std::vector<ir::Param>& params) const override {
-    if (contraction_.group_rows > 0) {
-      params.insert(params.end(), {{Binding::kGroupSizes, {}}, {Binding::kGroupRows, {}}});
-    } else if (contraction_.HasDeviceSizes()) {
-      params.push_back({Binding::kGroupOffsets, {}});
-    }
-    for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
-  }
-  int AccessWidthOf(Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
-  std::vector<ValueId> StoreStart(Builder&, ValueId row, const Corner& corner) const override {
-    return {row, corner.batch};
-  }
-  void BulkStore(Builder& b, ValueId copy, ValueId column, const Corner&, const std::vector<ValueId>& start,
-                 const ir::BulkStoreAttrs& attrs) const override {
-    b.TmaStore({copy, column, start[0], start[1]}, attrs);
-  }
-
- private:
-  const Contraction& contraction_;
-};
 
 ir::WorkSource SourceOfWork(const Contraction& contraction) {
   if (contraction.parts_of_k) return ir::WorkSource::kPartsOfK;

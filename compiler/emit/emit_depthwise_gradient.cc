@@ -281,30 +281,4 @@ void RoleEmitter::DepthwiseGradient(const ir::Op& op) {
       .Emit();
 }
 
-// Columns after the last tap have no sums: the last one's stand for theirs, which nothing stores to D.
-void RoleEmitter::LoadSums(const ir::Op& op) {
-  const auto& attrs = op.As<ir::LoadSumsAttrs>();
-  const Slot& slot = SlotOf(op);
-  const ir::SharedLayout& layout = LayoutOf(slot, attrs.tile);
-  const ir::FragmentLayout fragment{ir::FragmentKind::kMma16x8, cx_.program.tile_n};
-  Value* base = Tile(slot, attrs.tile);
-  Value* row = b_.CreateMul(cx_.warp, e_.C32(static_cast<uint32_t>(fragment.Rows())));
-  const ElementIndex index(cx_, fragment, row, e_.C32(0));
-  Value* last = b_.CreateSub(cx_.Param(ir::Binding::kN), e_.C32(1));
-  Fragment sums{fragment, {}};
-  for (int j = 0; j < fragment.Registers(); ++j) {
-    Value* tap = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index.Column(j), last);
-    Value* byte = b_.CreateMul(index.Row(j), e_.C32(static_cast<uint32_t>(layout.ElementBytes())));
-    Value* sum = nullptr;
-    for (int copy = 0; copy < attrs.copies; ++copy) {
-      Value* line = b_.CreateAdd(tap, e_.C32(static_cast<uint32_t>(copy * cx_.program.tile_n)));
-      Value* word = e_.LoadSharedWord(e_.Offset(base, e_.TileOffset(layout, line, byte)));
-      Value* value = b_.CreateBitCast(word, e_.F32());
-      sum = sum == nullptr ? value : b_.CreateFAdd(sum, value);
-    }
-    sums.values.push_back(sum);
-  }
-  fragments_[op.result] = sums;
-}
-
 }  // namespace laneshift::compiler

@@ -207,6 +207,8 @@ class Emitter {
   // The elements of the type in an i16 (the first `count` of them) and in words, as f32.
   std::vector<Value*> WidenHalf(DataType type, Value* half, int count);
   std::vector<Value*> WidenWords(DataType type, const std::vector<Value*>& words);
+  // The eight e2m1 of a word as pairs of f16. REQUIRES: Feature::kFloat4.
+  std::vector<Value*> WidenFourPairs(Value* word);
   // A user's function of one element: its results, 0 where the predicate of a guarded one is false.
   std::vector<Value*> UserFunction(const FunctionCode& code, Value* inside, const std::vector<Value*>& arguments);
   // Elements of `bytes` -> b32, the first one low.

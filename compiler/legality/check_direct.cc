@@ -5,6 +5,7 @@
 
 #include "base/integer_math.h"
 #include "base/text.h"
+#include "compiler/legality/check_gemv.h"
 #include "ir/epilogue_steps.h"
 #include "ir/layout.h"
 
@@ -73,6 +74,7 @@ Status CheckFilters(const Contraction& c) {
 // Decisions that leave nothing to decide.
 Status CheckFixed(const Contraction& c, const Schedule& s) {
   const bool filters = c.RowsArePixels();  // are resident
+  const bool matrices = c.a.kind == SourceKind::kMatrix;
   const struct {
     bool holds;
     std::string_view use;
@@ -87,9 +89,9 @@ Status CheckFixed(const Contraction& c, const Schedule& s) {
                {s.cluster_m * s.cluster_n == 1, "cluster=1x1"},
                {s.ctas == 1, "ctas=1"},
                {s.scheduler == Scheduler::kStatic, "scheduler=static"},
-               {s.rows == RowSide::kM, "rows=m"},
+               {s.rows == RowSide::kM || matrices, "rows=m"},
                {s.consumers == Consumers::kCooperative, "consumers=cooperative"},
-               {s.split_k == 1 || c.SumsPixels(), "split_k=1"}};
+               {s.split_k == 1 || c.SumsPixels() || matrices, "split_k=1"}};
   for (const auto& rule : rules) {
     if (!rule.holds) return NotDirect(Cat("has threads that read, multiply and store; use ", rule.use));
   }
@@ -192,6 +194,11 @@ int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule, c
 }
 
 Status CheckDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  if (contraction.a.kind == SourceKind::kMatrix) {
+    LS_TRY(CheckGemvOperands(contraction, target));
+    LS_TRY(CheckFixed(contraction, schedule));
+    return CheckGemvTile(contraction, schedule, target);
+  }
   LS_TRY(CheckDepthwise(contraction));
   LS_TRY(CheckFixed(contraction, schedule));
   if (contraction.SumsPixels()) return CheckTileOfGradient(contraction, schedule, target);

@@ -1,4 +1,5 @@
-// The rules of reuse=direct: depthwise convolutions on CUDA cores (compiler/build/build_direct.cc).
+// The rules of reuse=direct, what CUDA cores multiply: depthwise convolutions (compiler/build/build_direct.cc), and
+// matrices times a few vectors (compiler/legality/check_gemv.h).
 //
 // Thread-safety: pure functions.
 #pragma once

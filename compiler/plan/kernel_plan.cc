@@ -107,6 +107,8 @@ class KernelPlanner {
     PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, begin);
     PlaceInWorkspace(product.params, ir::Operand::kA, ir::OperandComponent::kScales, begin);
     PlaceInWorkspace(product.params, ir::Operand::kB, ir::OperandComponent::kScales, begin + of_a);
+    PlaceInWorkspace(product.params, ir::Binding::kBaseScaleA, begin);
+    PlaceInWorkspace(product.params, ir::Binding::kBaseScaleB, begin + of_a);
     pack.program = std::move(program);
     plan_.launches.push_back(std::move(pack));
     return Ok();

@@ -1,4 +1,4 @@
-// Verifies what CUDA cores multiply: depthwise convolutions, and the gradients of their filters.
+// Verifies what CUDA cores multiply: depthwise convolutions, the gradients of their filters, and matrices times a few vectors.
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/role_verifier.h"
@@ -43,17 +43,18 @@ Status RoleVerifier::CheckDepthwise(const Op& op) const {
   return attrs.planes ? Needs({Binding::kPlaneA}) : Ok();
 }
 
-// A tile of f32: copies of the sums of the program's tile, taps x channels.
+// A tile of f32: copies of the sums of the program's tile, columns of the accumulator x its rows.
 Status RoleVerifier::CheckSums(const Op& op, int tile, int copies) const {
   const Channel& channel = ChannelOfSlot(op.operands[0]);
   if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
     return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
   const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
-  if (layout.type == DataType::kF32 && layout.outer_axis == Axis::kN && layout.inner_axis == Axis::kM &&
-      layout.outer == copies * program_.tile_n && layout.inner == program_.tile_m && program_.row_axis == Axis::kM)
+  if (layout.type == DataType::kF32 && layout.outer_axis == program_.ColumnAxis() &&
+      layout.inner_axis == program_.row_axis && layout.outer == copies * program_.Columns() &&
+      layout.inner == program_.Rows())
     return Ok();
   return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " is not ", copies,
-                        " copies of f32 sums of ", program_.tile_n, " taps x ", program_.tile_m, " channels"));
+                        " copies of f32 sums of ", program_.Columns(), " columns x ", program_.Rows(), " rows"));
 }
 
 Status RoleVerifier::CheckDepthwiseGradient(const Op& op) {
@@ -80,13 +81,48 @@ Status RoleVerifier::CheckDepthwiseGradient(const Op& op) {
   return Ok();
 }
 
+Status RoleVerifier::CheckGemv(const Op& op) {
+  const auto& attrs = op.As<GemvAttrs>();
+  if (attrs.vectors < 1 || attrs.lines < 1 || attrs.copies < 1 || attrs.stages < 1)
+    return Broken(8, "vectors, lines, copies and stages are positive");
+  constexpr int kMostSums = 32;  // of a lane, one for each in the end
+  const auto is_power = [](int count) { return (count & (count - 1)) == 0; };
+  if (attrs.vectors * attrs.lines > kMostSums || !is_power(attrs.vectors) || !is_power(attrs.lines))
+    return Broken(8, Cat("a warp adds the sums of ", attrs.vectors, " vectors x ", attrs.lines,
+                         " lines, not powers of two, at most ", kMostSums, " together"));
+  if (attrs.vectors > program_.Columns())
+    return Broken(12, Cat(attrs.vectors, " vectors are more than the accumulator's ", program_.Columns(), " columns"));
+  if (attrs.lines * role_->warps != program_.Rows() * attrs.copies)
+    return Broken(12, Cat("a tile of ", program_.Rows(), " lines is not ", attrs.lines, " for each of ", role_->warps,
+                          " warps, in ", attrs.copies, " copies"));
+  const bool scaled = attrs.scale_run > 0;
+  const bool e2m1 = attrs.type == DataType::kE2m1 && program_.operand_type == DataType::kE2m1;
+  if (scaled != e2m1 || BitsOf(attrs.type) != BitsOf(program_.operand_type) || BitsOf(attrs.type) > 16)
+    return Broken(12, "operands are of 16 or 8 bits, or e2m1 with scale factors");
+  if (program_.tile_k != attrs.copies * kPartitionLanes * attrs.Run())
+    return Broken(12, Cat("blocks of k=", program_.tile_k, " are not ", attrs.Run(), " elements for each lane of ",
+                          attrs.copies, " warps"));
+  if (attrs.waits != role_->early)
+    return Broken(
+        5, Cat("role ", role_->name, attrs.waits ? " waits twice" : " does not wait", " for the previous kernel"));
+  if (attrs.waits && program_.row_axis != Axis::kN)
+    return Broken(5, Cat("role ", role_->name, " loads A before it waits for the previous kernel"));
+  LS_TRY(CheckSums(op, attrs.tile, attrs.copies));
+  LS_TRY(FillTile(op, attrs.tile));
+  for (const Operand operand : {Operand::kA, Operand::kB})
+    LS_TRY(Needs({BaseOf(operand), PitchOf(operand), StrideOf(operand)}));
+  if (scaled) LS_TRY(Needs({Binding::kBaseScaleA, Binding::kBaseScaleB}));
+  if (attrs.halves) LS_TRY(Needs({Binding::kColumns}));
+  return Needs({Binding::kM, Binding::kN, Binding::kK});
+}
+
 Status RoleVerifier::CheckLoadSums(const Op& op) const {
   const auto& attrs = op.As<LoadSumsAttrs>();
   constexpr int kRows = 16;  // of a fragment
-  if (program_.tile_m != kRows * role_->warps)
-    return Broken(12, Cat(role_->warps, " warps have ", kRows * role_->warps, " rows, not ", program_.tile_m));
+  if (program_.Rows() != kRows * role_->warps)
+    return Broken(12, Cat(role_->warps, " warps have ", kRows * role_->warps, " rows, not ", program_.Rows()));
   LS_TRY(CheckSums(op, attrs.tile, attrs.copies));
-  return Needs({Binding::kN});
+  return Needs({program_.row_axis == Axis::kM ? Binding::kN : Binding::kM});
 }
 
 }  // namespace laneshift::ir

@@ -1,0 +1,30 @@
+#include "compiler/build/matrix_output.h"
+
+namespace laneshift::compiler {
+
+using ir::Binding;
+
+void MatrixOutput::AddPitches(ir::Operand operand, std::vector<ir::Param>& params) const {
+  params.push_back({ir::PitchOf(operand), {}});
+  if (!contraction_.grouped) params.push_back({ir::StrideOf(operand), {}});
+}
+
+void MatrixOutput::AddSizes(std::vector<ir::Param>& params) const {
+  if (contraction_.group_rows > 0) {
+    params.insert(params.end(), {{Binding::kGroupSizes, {}}, {Binding::kGroupRows, {}}});
+  } else if (contraction_.HasDeviceSizes()) {
+    params.push_back({Binding::kGroupOffsets, {}});
+  }
+  for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
+}
+
+std::vector<ir::ValueId> MatrixOutput::StoreStart(ir::Builder&, ir::ValueId row, const Corner& corner) const {
+  return {row, corner.batch};
+}
+
+void MatrixOutput::BulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner&,
+                             const std::vector<ir::ValueId>& start, const ir::BulkStoreAttrs& attrs) const {
+  b.TmaStore({copy, column, start[0], start[1]}, attrs);
+}
+
+}  // namespace laneshift::compiler
