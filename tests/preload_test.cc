@@ -195,14 +195,15 @@ TEST_F(Preload, TensorMapsFeedBulkCopies) {
   CuDevicePtr source = 0;
   OK(MemAlloc(&source, matrix.size() * 4));
   OK(MemcpyHtoD(source, matrix.data(), matrix.size() * 4));
-  CuTensorMap map;
+  alignas(64) std::array<uint8_t, 192> host;
+  auto* map = reinterpret_cast<CuTensorMap*>(host.data() + 48);  // as cuda-python keeps it
   const uint64_t dims[] = {32, 16}, strides[] = {128};
   const uint32_t box[] = {16, 4}, steps[] = {1, 1};
-  OK(TensorMapEncodeTiled(&map, kCuTensorMapUint32, 2, reinterpret_cast<void*>(source), dims, strides, box, steps,
+  OK(TensorMapEncodeTiled(map, kCuTensorMapUint32, 2, reinterpret_cast<void*>(source), dims, strides, box, steps,
                           kCuInterleaveNone, kCuSwizzleNone, kCuL2None, kCuOobZero));
   CuFunction copy_box = nullptr;
   OK(ModuleGetFunction(&copy_box, module, "copy_box"));
-  std::array<void*, 2> arguments = {&map, &numbers};
+  std::array<void*, 2> arguments = {map, &numbers};
   OK(LaunchKernel(copy_box, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments.data(), nullptr));
   OK(CtxSynchronize());
   const std::vector<uint32_t> got = Numbers();

@@ -18,9 +18,10 @@ SharedShadow::SharedShadow(uint32_t base, uint32_t bytes)
     : base_(base),
       bytes_(bytes),
       // Zero pages are valid, and most of a CTA's shared memory never sees an ordinary access.
-      granules_(static_cast<Granule*>(std::calloc(bytes / 16 + 2, sizeof(Granule)))),
+      granules_(static_cast<Granule*>(std::calloc(bytes / 16 + 2 + kRow, sizeof(Granule)))),
       words_(static_cast<Word*>(std::calloc(bytes / 4 + 8, sizeof(Word)))),
       blocks_((base + bytes) / GranuleWord::kBlockBytes + 2) {
+  LS_CHECK(base % (16 * kRow) == 0, "the shadow begins at ", base, ", in the middle of a row");
   LS_CHECK(granules_ != nullptr && words_ != nullptr, "no memory for the shadow of ", bytes, " bytes of shared memory");
 }
 
@@ -213,6 +214,19 @@ SharedShadow::Word SharedShadow::WordOf(const Granule& granule, uint32_t k) {
   return word;
 }
 
+SharedShadow::Granule SharedShadow::GranuleOfRow(uint32_t granule) const {
+  const uint32_t g = granule % kRow;
+  Granule made = granules_[granule - g];
+  made.row = false;
+  if (made.written != 0) made.writer = static_cast<uint16_t>(made.writer + (g << made.write_scale));
+  if (made.read != 0) made.reader = static_cast<uint16_t>(made.reader + (g << made.read_scale));
+  return made;
+}
+
+void SharedShadow::Unfold(uint32_t row) {
+  for (uint32_t g = kRow; g-- > 0;) granules_[row + g] = GranuleOfRow(row + g);
+}
+
 void SharedShadow::Split(uint32_t w) {
   Granule& granule = granules_[w / 4];
   for (uint32_t k = 0; k < 4; ++k) words_[(w & ~3u) + k] = WordOf(granule, k);
@@ -338,7 +352,7 @@ void SharedShadow::NoteAsync(GranuleWord word, bool write, const RecordRef& reco
 
 // The words of [begin, end) of the granule at `at`.
 void SharedShadow::ForgetGranule(uint32_t at, uint32_t begin, uint32_t end) {
-  Granule& granule = granules_[(at - base_) / 16];
+  Granule& granule = At((at - base_) / 16);
   const bool whole = begin == at && end == at + 16;
   if (!whole || granule.apart) {
     for (uint32_t offset = begin; offset < end; offset += 4) {

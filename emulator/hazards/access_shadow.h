@@ -3,7 +3,7 @@
 //
 // Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
 // operations per 16-byte granule, and per column and 16 lanes of Tensor Memory. Granules of a KiB and adjacent columns
-// with the same history share one record, and mostly so do the words of a granule. An access is ordered after another
+// with the same history share one record, and mostly so do the words of a granule and the granules of a row. An access is ordered after another
 // one if the accessing lane knows a moment at which the other one was complete (vector_clock.h). A write covers the
 // reads before it, and reads cover the write before them: each was checked when it happened.
 // Thread-safety: none; it belongs to its cluster's host thread. It exists only with hazard checks.
@@ -89,8 +89,11 @@ struct WarpAccess {
   const uint64_t* offsets;  // by lane
   const uint32_t* fences;   // fence.proxy.async that each lane has executed
   int line;
-  bool consecutive;  // all 32 lanes, at consecutive addresses, with the same number of fences
+  // The distance between the addresses of adjacent lanes, if all 32 take part with the same number of fences and it is
+  // constant; else 0.
+  uint32_t stride;
 
+  bool consecutive() const { return stride == bytes; }
   Accessor Of(int lane) const {
     return {knowledge, static_cast<uint8_t>(lane), false, static_cast<uint16_t>(fences[lane]), line};
   }
@@ -224,8 +227,12 @@ class SharedShadow {
     uint8_t bytes;          // of each word that were written last, as in Word: several lanes may write one
     uint8_t written, read;  // one bit per word
     bool apart;
+    bool row;  // of the first granule of a row: the record is the row's
     std::array<int32_t, 4> write_lines, read_lines;
   };
+  // Eight granules. A row that a warp has filled has one record until an access does not treat its granules alike:
+  // granule g has the threads of the first one plus g << scale, and the rest in common.
+  static constexpr uint32_t kRow = 8;
   enum : uint8_t { kStrongWrite = 1, kStrongReads = 2, kSeveralLanes = 4, kSeveralWarps = 8, kWarpWrite = 16 };
   struct Reader {
     Epoch moment;
@@ -282,9 +289,18 @@ class SharedShadow {
     const VectorClock* known;  // to all these lanes
   };
   static Word WordOf(const Granule& granule, uint32_t k);
+  bool InRow(uint32_t granule) const { return granules_[granule & ~(kRow - 1)].row; }
+  // The record of a granule of a row.
+  Granule GranuleOfRow(uint32_t granule) const;
+  void Unfold(uint32_t row);
+  // A granule, which has its own record from now on.
+  Granule& At(uint32_t granule) {
+    if (InRow(granule)) Unfold(granule & ~(kRow - 1));
+    return granules_[granule];
+  }
   // The word, which has its own record from now on.
   Word& Apart(uint32_t w) {
-    if (!granules_[w / 4].apart) Split(w);
+    if (!At(w / 4).apart) Split(w);
     return words_[w];
   }
   void Split(uint32_t w);
@@ -303,6 +319,13 @@ class SharedShadow {
   // but accesses that it knows, or made itself.
   template <bool kWrite>
   bool TouchLane(uint32_t w, uint8_t covered, uint32_t words, const GranuleAccess& access);
+  // The same for a row, of which each granule is accessed by as many lanes; `w` is the first word.
+  template <bool kWrite>
+  bool TouchRow(const WarpAccess& access, uint32_t w, const GranuleAccess& one);
+  // The rows among the granules [begin, end), which lanes of `access` have filled.
+  void FoldRows(const WarpAccess& access, uint32_t begin, uint32_t end);
+  // The lanes of a row; 0: the access treats no rows alike.
+  static int LanesOfRow(const WarpAccess& access);
   static void FillGranule(Granule& granule, const GranuleAccess& access);
   static uint8_t ScaleOf(uint32_t lane_bytes) {
     return lane_bytes >= 16 ? 0 : static_cast<uint8_t>(4 - std::countr_zero(lane_bytes));
@@ -354,7 +377,9 @@ class SharedShadow {
       for (uint64_t rest = word.mask & blocks_[word.block].ordinary; rest != 0; rest &= rest - 1) {
         const uint32_t at = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(std::countr_zero(rest)) * 16;
         const uint32_t first = std::max(at, begin & ~3u), last = std::min(at + 16, end);
-        const Granule& granule = granules_[(at - base_) / 16];
+        const uint32_t index = (at - base_) / 16;
+        Granule of_row;
+        const Granule& granule = InRow(index) ? of_row = GranuleOfRow(index) : granules_[index];
         if (!granule.apart && skip(granule)) continue;
         const bool alike = !granule.apart && (granule.written == 0 || granule.written == 0xf) &&
                            (granule.read == 0 || granule.read == 0xf) && granule.write_scale == 0 &&

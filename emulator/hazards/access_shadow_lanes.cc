@@ -117,7 +117,7 @@ inline int SharedShadow::LanesOfGranules(const WarpAccess& access, uint32_t rest
   const uint64_t begin = access.offsets[first];
   if (begin % 16 != 0) return 0;
   const int each = LanesEach(access.bytes);
-  if (access.consecutive) {
+  if (access.consecutive()) {
     const uint64_t block_end = (begin / GranuleWord::kBlockBytes + 1) * GranuleWord::kBlockBytes;
     return std::min<int>(kLanes - first, static_cast<int>((block_end - begin) / access.bytes)) / each * each;
   }
@@ -159,7 +159,7 @@ void SharedShadow::TouchWords(const WarpAccess& access, int lane, uint32_t first
 
 template <bool kWrite>
 inline bool SharedShadow::TouchLane(uint32_t w, uint8_t covered, uint32_t words, const GranuleAccess& access) {
-  if (covered == 0xf && TouchPart<kWrite>(granules_[w / 4], w % 4, words, access)) return true;
+  if (covered == 0xf && TouchPart<kWrite>(At(w / 4), w % 4, words, access)) return true;
   if (words != 1) return false;
   Word& word = Apart(w);
   // All records are the thread's own.
@@ -197,7 +197,7 @@ void SharedShadow::TouchApart(const WarpAccess& access, const GranuleAccess& one
   if (one.fills) {
     const uint32_t end = first + static_cast<uint32_t>(lanes) * access.bytes / 4;
     for (uint32_t w = first; w < end; w += 4) {
-      Granule& granule = granules_[w / 4];
+      Granule& granule = At(w / 4);
       if (TouchGranule<kWrite>(granule, one)) continue;
       if (access.bytes >= 16) {
         TouchWords<kWrite>(access, lane, w, 4, found[0]);
@@ -217,6 +217,31 @@ void SharedShadow::TouchApart(const WarpAccess& access, const GranuleAccess& one
   }
 }
 
+int SharedShadow::LanesOfRow(const WarpAccess& access) {
+  if (access.bytes < 4 || access.bytes > 16) return 0;
+  if (access.consecutive()) return static_cast<int>(kRow) * LanesEach(access.bytes);
+  return access.stride == 16 ? static_cast<int>(kRow) : 0;
+}
+
+// What is compared is the same for all granules of the row: which warp, or whether it is this lane's own record, in
+// which the threads of adjacent granules are as far apart as the lanes are.
+template <bool kWrite>
+inline bool SharedShadow::TouchRow(const WarpAccess& access, uint32_t w, const GranuleAccess& one) {
+  Granule& row = granules_[w / 4];
+  if (w / 4 % kRow != 0 || !row.row) return false;
+  if (access.consecutive()) return w % 4 == 0 && TouchGranule<kWrite>(row, one);
+  return (row.write_scale | row.read_scale) == 0 && TouchPart<kWrite>(row, w % 4, access.bytes / 4, one);
+}
+
+void SharedShadow::FoldRows(const WarpAccess& access, uint32_t begin, uint32_t end) {
+  if (!access.consecutive() || LanesOfRow(access) == 0) return;
+  for (uint32_t row = (begin + kRow - 1) / kRow * kRow; row + kRow <= end; row += kRow) {
+    granules_[row].row = true;
+    granules_[row].reader = 0;
+    granules_[row].read_scale = 0;
+  }
+}
+
 template <bool kWrite>
 SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
   LaneRivals rivals;
@@ -231,26 +256,33 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
   const int lane0 = std::countr_zero(access.mask);
   const bool grouped = access.bytes >= 16 || ((kWrite || access.bytes >= 4) && lane0 + 1 < kLanes &&
                                               access.offsets[lane0 + 1] == access.offsets[lane0] + access.bytes);
+  const int row_lanes = LanesOfRow(access);
   uint32_t block = ~0u;
   uint64_t unsettled = 0;  // of that block
   for (uint32_t rest = access.mask; rest != 0;) {
     int lane = std::countr_zero(rest);
-    const int filling = grouped ? LanesOfGranules(access, rest) : 0;
-    const int lanes = std::max(filling, 1), end = lane + lanes;
     const auto offset = static_cast<uint32_t>(access.offsets[lane]);
-    const GranuleWord granules = filling == 0
-                                     ? GranuleWord{offset / GranuleWord::kBlockBytes, uint64_t{1} << (offset / 16 % 64)}
-                                     : GranuleWord::Of(offset, offset + static_cast<uint32_t>(lanes) * access.bytes);
-    if (granules.block != block) {
-      block = granules.block;
+    if (offset / GranuleWord::kBlockBytes != block) {
+      block = offset / GranuleWord::kBlockBytes;
       unsettled = Unsettled(block, kWrite, view);
     }
-    blocks_[block].ordinary |= granules.mask;
-    rest = end == kLanes ? 0 : rest >> end << end;
-    const bool waits = (unsettled & granules.mask) != 0;
     uint32_t w = (offset - base_) >> 2;
     one.thread = static_cast<uint16_t>(now.agent * kLanes + static_cast<uint32_t>(lane) + 1);
     one.fences = static_cast<uint16_t>(access.fences[lane]);
+    const auto skip_to = [&](int end) { rest = end == kLanes ? 0 : rest >> end << end; };
+    if (row_lanes != 0 && lane + row_lanes <= kLanes && (unsettled >> (offset / 16 % 64) & 0xff) == 0 &&
+        TouchRow<kWrite>(access, w, one)) {
+      skip_to(lane + row_lanes);
+      continue;
+    }
+    const int filling = grouped ? LanesOfGranules(access, rest) : 0;
+    const int lanes = std::max(filling, 1), end = lane + lanes;
+    const uint64_t granules =
+        filling == 0 ? uint64_t{1} << (offset / 16 % 64)
+                     : GranuleWord::Of(offset, offset + static_cast<uint32_t>(lanes) * access.bytes).mask;
+    blocks_[block].ordinary |= granules;
+    skip_to(end);
+    const bool waits = (unsettled & granules) != 0;
     one.fills = filling != 0;
     if (!one.fills) {
       if (waits || !TouchLane<kWrite>(w, BytesOf(w, offset - base_, access.bytes), words, one))
@@ -258,11 +290,13 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
       continue;
     }
     one.thread = static_cast<uint16_t>(one.thread + of_word - 1);
+    const uint32_t first = w / 4;
     for (; lane < end; lane += each, w += step, one.thread = static_cast<uint16_t>(one.thread + each)) {
-      const bool plain = !waits && TouchGranule<kWrite>(granules_[w / 4], one) &&
-                         (step == 4 || TouchGranule<kWrite>(granules_[w / 4 + 1], one));
+      const bool plain = !waits && TouchGranule<kWrite>(At(w / 4), one) &&
+                         (step == 4 || TouchGranule<kWrite>(At(w / 4 + 1), one));
       if (!plain) TouchApart<kWrite>(access, one, lane, each, w, waits, rivals);
     }
+    if constexpr (kWrite) FoldRows(access, first, w / 4);
   }
   return rivals;
 }

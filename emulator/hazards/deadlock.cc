@@ -119,9 +119,17 @@ std::string Cluster::DescribeWait(Warp& warp, const Path& path) {
     case WaitState::Kind::kMbarrier: {
       const BarrierSlot* slot = FindBarrier(cta, path.wait.object);
       if (slot == nullptr) return Cat("for an mbarrier at ", path.wait.object, " that is not initialised");
-      return Cat("for parity ", path.wait.parity, " of the mbarrier at shared offset ", path.wait.object, ": phase ",
-                 slot->state.phase(), ", ", slot->state.pending(), " of ", slot->state.expected(),
-                 " arrivals pending, ", slot->state.bytes(), " bytes outstanding");
+      const uint32_t phase = slot->state.phase();
+      // Who comes two phases late takes the one that nobody completes for the one that it missed. The phase before the
+      // first one counts as over.
+      const bool late =
+          phase >= 1 && slot->state.pending() == slot->state.expected() && Arrivers(warp, path.wait.object).empty();
+      return Cat(
+          "for parity ", path.wait.parity, " of the mbarrier at shared offset ", path.wait.object, ": phase ", phase,
+          ", ", slot->state.pending(), " of ", slot->state.expected(), " arrivals pending, ", slot->state.bytes(),
+          " bytes outstanding",
+          late ? "; an earlier phase of this parity is over, and nobody is left who arrives: so waits who has missed it"
+               : "");
     }
     case WaitState::Kind::kNamedBarrier: {
       const NamedBarrier& barrier = cta.named[path.wait.object];

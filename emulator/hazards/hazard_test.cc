@@ -289,6 +289,30 @@ TEST(Deadlock, NamesTheCycle) {
   EXPECT_NE(fault.Picture().find("32 of 32 arrivals pending"), std::string::npos) << fault.Picture();
 }
 
+// tilelang's producer warpgroup: one warp requests the stages and the others wait with it, but nothing keeps them as
+// near.
+TEST(Deadlock, SaysThatTheAwaitedPhaseWasMissed) {
+  const auto run = [](const std::string& before, const std::string& after) {
+    TestDevice device(Options{});
+    const device::CuFunction kernel =
+        device.Load(KernelText(LS_INIT_BARRIER "bar.sync 0; setp.lt.u32 %p3, %r1, 32; @%p3 bra A;\n" + before +
+                               "W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra W;\n" + after +
+                               "ret;\nA: @%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n"
+                               "A0: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra A0;\n" +
+                               after + "@%p1 mbarrier.arrive.shared.b64 %rd5, [bar];\n" + before),
+                    "k");
+    EXPECT_NE(kernel, nullptr) << device.log;
+    device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(256, 1));
+    const auto result = device.Launch(kernel, {1, 1, 1}, 64, 0, {&out});
+    const Report report = TakeReport();
+    EXPECT_EQ(result == device::kCuErrorLaunchTimeout, report.faults.size() == 1) << report.Print();
+    return report.faults.empty() ? std::string() : report.faults[0].message;
+  };
+  EXPECT_EQ(run("", "bar.sync 1;\n"), "");
+  EXPECT_NE(run("bar.sync 1;\n", "").find("; an earlier phase of this parity is over, and nobody is left who arrives"),
+            std::string::npos);
+}
+
 // A tile is loaded, read by ordinary loads, and loaded again. Whether that needs a fence is a policy; in any case it
 // needs an order between the loads and the second copy.
 TEST(ReadFence, IsAskedForByPolicy) {

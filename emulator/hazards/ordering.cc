@@ -193,13 +193,14 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
 void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets,
                          uint32_t bytes, bool write) {
   WarpAccess access = {&warp.knowledge,  mask, bytes, offsets.data(), warp.proxy_fences.data(), warp.position().line,
-                       mask == kFullMask};
-  if (access.consecutive) {
+                       0};
+  if (mask == kFullMask) {
+    const uint64_t stride = offsets[1] - offsets[0];
     uint64_t differs = 0, expected = offsets[0];
     uint32_t fenced = 0;
-    for (size_t lane = 0; lane < kLanes; ++lane, expected += bytes) differs |= offsets[lane] ^ expected;
+    for (size_t lane = 0; lane < kLanes; ++lane, expected += stride) differs |= offsets[lane] ^ expected;
     for (size_t lane = 0; lane < kLanes; ++lane) fenced |= warp.proxy_fences[lane] ^ warp.proxy_fences[0];
-    access.consecutive = (differs | fenced) == 0;
+    if ((differs | fenced) == 0) access.stride = static_cast<uint32_t>(stride);
   }
   SharedShadow& shadow = *cta.shared_shadow;
   for (const auto& [lane, rival] : write ? shadow.WriteLanes(access) : shadow.ReadLanes(access))
