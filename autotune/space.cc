@@ -28,6 +28,7 @@ using ir::Operand;
 using target::Feature;
 using target::Target;
 
+constexpr int kMergedChannels[] = {32, 64};  // of merged groups: wider ones multiply more zeros
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 
 // Elements of `bytes` bytes.
@@ -49,18 +50,17 @@ Schedule WithPaths(const Contraction& contraction, const Target& target, Schedul
     return static_cast<bool>(compiler::CheckTmaAddressable(contraction, shape, operand));
   };
   if (contraction.b.kind == SourceKind::kFilter) {
-    const bool transposed = compiler::IsTransposedFilter(contraction.b);
-    const bool in_place = !transposed || compiler::ReadsFilterInPlace(contraction, shape, target);
-    shape.b_load = in_place && addressable(Operand::kB) ? LoadPath::kTma
-                   : transposed                         ? LoadPath::kPack
-                                                        : LoadPath::kCopy;
+    const bool packs = compiler::NeedsFilterPack(contraction);
+    const bool in_place = !packs || compiler::ReadsFilterInPlace(contraction, shape, target);
+    shape.b_load = in_place && addressable(Operand::kB) ? LoadPath::kTma : packs ? LoadPath::kPack : LoadPath::kCopy;
   }
   shape.d_store = StorePath::kTma;
-  // A bulk store would also write rows of the next group.
-  if (!contraction.grouped && addressable(Operand::kD)) return shape;
+  // A bulk store would also write rows of the next group, and what is between blocks on a diagonal.
+  if (!contraction.grouped && !contraction.IsDiagonal() && addressable(Operand::kD)) return shape;
   // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
   const int whole = Elements(16, contraction.d.type());
-  const bool rows = contraction.d.kind == SourceKind::kMatrix || compiler::AccessWidth(contraction.d, whole) == whole;
+  const bool rows = contraction.d.kind == SourceKind::kMatrix ||
+                    (compiler::AccessWidth(contraction.d, whole) == whole && !contraction.IsDiagonal());
   shape.d_store = rows ? StorePath::kRows : StorePath::kDirect;
   return shape;
 }
@@ -73,6 +73,7 @@ struct Variant {
   Border border = Border::kZeros;
   ShiftForm shift = ShiftForm::kSeparate;
   LoadPath b_load = LoadPath::kTma;
+  int merge = 1;  // groups of channels
 };
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {
   const int whole = 8 * 128 / contraction.OperandBits();
@@ -173,9 +174,16 @@ class ShapeList {
     const bool admits = constraint_.Apply({.reuse = Reuse::kDirect}).reuse == Reuse::kDirect;
     if (asks || (admits && compiler::IsDepthwise(problem_))) AddDirect();
     if (asks) return std::move(shapes_);
-    const std::vector<Variant> variants = contraction_.RowsArePixels()
-                                              ? PixelVariants(contraction_, constraint_, target_)
-                                              : MatrixVariants(contraction_, target_);
+    std::vector<Variant> variants;
+    for (const int merge : Merges()) {
+      const Schedule merged{.reuse = Reuse::kIm2col, .merge_groups = merge};
+      const Contraction contraction = contraction_.Under(problem_, merged);
+      for (Variant& variant : contraction.RowsArePixels() ? PixelVariants(contraction, constraint_, target_)
+                                                           : MatrixVariants(contraction, target_)) {
+        variant.merge = merge;
+        variants.push_back(std::move(variant));
+      }
+    }
     for (const Variant& variant : variants) {
       // Lanes are shifted and masked in tiles of all 128 lanes: a lower tile is not a schedule, and its refusal would
       // hide a better reason.
@@ -197,6 +205,20 @@ class ShapeList {
   }
 
  private:
+  // Groups of few channels to be multiplied as one.
+  std::vector<int> Merges() const {
+    std::vector<int> merges = {1};
+    const auto* conv = std::get_if<ConvProblem>(&problem_);
+    if (conv == nullptr || conv->groups == 1) return merges;
+    for (const int most : kMergedChannels) {
+      const int64_t groups = std::min(conv->groups, most * conv->groups / std::max(conv->c, conv->k));
+      for (int64_t merge = groups; merge > merges.back(); --merge) {
+        if (conv->groups % merge == 0) merges.push_back(static_cast<int>(merge));
+      }
+    }
+    return merges;
+  }
+
   // Of all of D, without positions that are no output; of groups of rows, of one with the average size.
   int64_t Rows() const {
     return contraction_.grouped ? base::CeilDiv(contraction_.m, contraction_.batch) : contraction_.m;
@@ -310,7 +332,8 @@ class ShapeList {
             .reuse = variant.reuse,
             .shift = variant.shift,
             .border = variant.border,
-            .rows = side};
+            .rows = side,
+            .merge_groups = variant.merge};
   }
 
   // Two, so that the epilogue of one overlaps the MMAs of the next; scale factors leave no room for two of the widest.
@@ -428,12 +451,13 @@ class ShapeList {
     return window.rows * shape.tile_m + window.columns * shape.tile_n;
   }
 
+  // Shapes decide nothing of matrices.
+  bool DependsOnShape(const Schedule& shape) const { return contraction_.RowsArePixels() || shape.merge_groups > 1; }
   void AddPoint(const Schedule& point) {
     const Schedule asked = constraint_.Apply(point);
-    // Shapes decide nothing of matrices.
     const Schedule shape =
-        constraint_.Apply(contraction_.RowsArePixels() ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
-                                                       : WithPaths(contraction_, target_, asked));
+        constraint_.Apply(DependsOnShape(asked) ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
+                                                : WithPaths(contraction_, target_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

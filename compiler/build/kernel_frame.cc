@@ -45,6 +45,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.cluster_n = schedule.cluster_n;
   program.ctas = schedule.ctas;
   program.live_rows = parts.live_rows;
+  program.diagonal_blocks = parts.diagonal_blocks;
   if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
   program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;

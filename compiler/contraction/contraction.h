@@ -40,6 +40,10 @@ struct Contraction {
   int64_t group_rows = 0;   // of each of these, as far as there is room; 0: they follow one another
   bool parts_of_k = false;  // the batch has parts of K, rows of one A and B, whose lengths only the device knows
 
+  // Groups of channels that are one here (Schedule::merge_groups). Filters that are B are packed with zeros for the
+  // channels of other groups; of filters that are D the blocks of one group's channels are stored.
+  int64_t merged = 1;
+
   ConvGeometry geometry{};  // of pixels and filters
   FilterTaps taps = FilterTaps::kMatrices;
 
@@ -67,6 +71,8 @@ struct Contraction {
   bool RowsArePixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kM; }
   // K is positions of that index, and A and B pixels: the gradient of filters.
   bool SumsPixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kK; }
+  // D is blocks on the diagonal of the product: the filters of merged groups.
+  bool IsDiagonal() const { return SumsPixels() && merged > 1; }
   // Of A only part of K is stored, with metadata (Sparsity::kA).
   bool IsSparse() const { return a.compression != 1; }
   // Pixels that are read at the taps of a filter; others are read where the index is.

@@ -22,6 +22,8 @@ Status CheckNumerics(const Contraction& contraction, const Schedule& s) {
   // summed where. Which tiles are cut depends on how many there are.
   if (s.split_k != 1)
     return NotWithNumerics("split_k sums the tiles of an incomplete wave in slices of K", "split_k=1");
+  if (contraction.merged > 1)
+    return NotWithNumerics("merge_groups adds zeros of other groups between the products of one", "merge_groups=1");
   if (!contraction.RowsArePixels()) return Ok();
   if (s.reuse > Reuse::kIm2col) {
     return NotWithNumerics("this reuse of activations sums the taps of a filter in another order", "reuse=im2col");
