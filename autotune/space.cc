@@ -29,6 +29,7 @@ using target::Feature;
 using target::Target;
 
 constexpr int kMergedChannels[] = {32, 64};  // of merged groups: wider ones multiply more zeros
+constexpr int kMostMergedChannels = 256;     // where only all groups together are whole blocks of K
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 
 // Elements of `bytes` bytes.
@@ -130,6 +131,7 @@ std::vector<Variant> PixelVariants(const Contraction& contraction, const Schedul
   return variants;
 }
 
+constexpr int kLeastBlock = 16;  // elements of a block of K
 // Extents of an output tile along the rows and the columns of the matrix instruction.
 constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
@@ -205,17 +207,22 @@ class ShapeList {
   }
 
  private:
-  // Groups of few channels to be multiplied as one.
+  // Groups of few channels to be multiplied as one: whole blocks of K, or all of them.
   std::vector<int> Merges() const {
     std::vector<int> merges = {1};
     const auto* conv = std::get_if<ConvProblem>(&problem_);
     if (conv == nullptr || conv->groups == 1) return merges;
+    const int64_t all = conv->groups, widest = std::max(conv->c, conv->k);
+    const int64_t summed = conv->pass == ConvPass::kDgrad ? conv->k : conv->c;
+    const auto is_whole = [&](int64_t merge) {
+      return all % merge == 0 && (merge == all || summed * merge / all % kLeastBlock == 0);
+    };
     for (const int most : kMergedChannels) {
-      const int64_t groups = std::min(conv->groups, most * conv->groups / std::max(conv->c, conv->k));
-      for (int64_t merge = groups; merge > merges.back(); --merge) {
-        if (conv->groups % merge == 0) merges.push_back(static_cast<int>(merge));
-      }
+      int64_t merge = std::min(all, most * all / widest);
+      while (merge > merges.back() && !is_whole(merge)) --merge;
+      if (merge > merges.back()) merges.push_back(static_cast<int>(merge));
     }
+    if (!is_whole(merges.back()) && widest <= kMostMergedChannels) merges.push_back(static_cast<int>(all));
     return merges;
   }
 
@@ -403,9 +410,19 @@ class ShapeList {
     Add(shape);
   }
 
-  // Split-K if tiles leave half of the SMs of a round idle.
+  // Split-K if tiles leave half of the SMs of a round idle. Where K is pixels, tiles are few, and those of a cluster
+  // share what they read.
   void AddSlices(Schedule shape) {
     if (contraction_.HasDeviceSizes()) return;
+    AddSlicesOf(shape);
+    if (!contraction_.SumsPixels() || shape.reuse == Reuse::kDirect) return;
+    for (const auto& extents : kClusterExtents) {
+      shape.cluster_m = extents[0];
+      shape.cluster_n = extents[1];
+      if (extents[0] > 1 ? shape.tile_m < Rows() : shape.tile_n < contraction_.n) AddSlicesOf(shape);
+    }
+  }
+  void AddSlicesOf(Schedule shape) {
     const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
     if (rest == 0 || work.Tiles() > 4 * target_.default_sm_count) return;

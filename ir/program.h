@@ -124,6 +124,8 @@ struct Program {
   // Rows of D that a tile computes.
   int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;
+  // Whether launches of one plan may run at the same time: phases of a gradient.
+  bool OverlapsLaunches() const { return FindParam(Binding::kFollows) != nullptr; }
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
   // Blocks of the accumulator of a math role; 1 for other roles.
   int Blocks(const Role& role) const;

@@ -104,6 +104,7 @@ void DeclareParams(const KernelParts& parts, const Schedule& schedule, const Cta
   if (!plan.bulk_stores || terms.HasMatrices()) parts.output->AddPitches(Operand::kD, params);
   DeclareEpilogue(terms, *parts.output, program);
   if (schedule.split_k > 1) params.push_back({Binding::kWorkspace, {}});
+  if (parts.overlaps_launches) params.push_back({Binding::kFollows, {}});
 }
 
 // By which paths operands come: with each tile, or once.

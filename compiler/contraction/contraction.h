@@ -33,6 +33,7 @@ struct Contraction {
   int64_t columns = 0;  // of D: half of n where the epilogue is a gated linear unit
   // K is `runs` runs of `run` elements, each read in whole blocks: one run of a matrix, the channels of each tap.
   int64_t run = 0, runs = 1;
+  bool follows = false;           // it is not the problem's first one
   int64_t batch = 1;              // matrices, groups of channels or of rows, or taps of the filters (FilterTaps)
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"; of the gradient of filters "taps"
 
