@@ -279,9 +279,9 @@ TEST_P(ChooseOnTarget, PredictsAllPhasesOfAStridedGradient) {
 TEST_P(ChooseOnTarget, MergesGroupsOfFewChannels) {
   const target::Target& target = target::NamedTarget(GetParam());
   const auto merges = [&](const char* problem) {
-    std::set<int> merges;
-    for (const Schedule& shape : ListShapes(*ParseProblem(problem), {}, target)) merges.insert(shape.merge_groups);
-    return merges;
+    std::set<int> listed;
+    for (const Schedule& shape : ListShapes(*ParseProblem(problem), {}, target)) listed.insert(shape.merge_groups);
+    return listed;
   };
   EXPECT_EQ(merges("conv n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=32"), (std::set{1, 8, 16}));
   EXPECT_EQ(merges("conv_dgrad n=32 h=14 w=14 c=256 k=512 r=3 s=3 pad=1 groups=32"), (std::set{1, 2, 4}));

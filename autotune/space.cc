@@ -210,19 +210,18 @@ class ShapeList {
   // Groups of few channels to be multiplied as one: whole blocks of K, or all of them.
   std::vector<int> Merges() const {
     std::vector<int> merges = {1};
-    const auto* conv = std::get_if<ConvProblem>(&problem_);
-    if (conv == nullptr || conv->groups == 1) return merges;
-    const int64_t all = conv->groups, widest = std::max(conv->c, conv->k);
-    const int64_t summed = conv->pass == ConvPass::kDgrad ? conv->k : conv->c;
+    if (contraction_.a.kind != SourceKind::kPixels || contraction_.ChannelGroups() == 1) return merges;
+    const int64_t all = contraction_.ChannelGroups(), channels = contraction_.geometry.channels;
+    const int64_t widest = std::max(channels, contraction_.geometry.filters);
     const auto is_whole = [&](int64_t merge) {
-      return all % merge == 0 && (merge == all || summed * merge / all % kLeastBlock == 0);
+      return all % merge == 0 && (merge == all || channels * merge % kLeastBlock == 0);
     };
     for (const int most : kMergedChannels) {
-      int64_t merge = std::min(all, most * all / widest);
+      int64_t merge = std::min(all, most / widest);
       while (merge > merges.back() && !is_whole(merge)) --merge;
       if (merge > merges.back()) merges.push_back(static_cast<int>(merge));
     }
-    if (!is_whole(merges.back()) && widest <= kMostMergedChannels) merges.push_back(static_cast<int>(all));
+    if (!is_whole(merges.back()) && all * widest <= kMostMergedChannels) merges.push_back(static_cast<int>(all));
     return merges;
   }
 

@@ -72,6 +72,10 @@ struct Contraction {
   bool RowsArePixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kM; }
   // K is positions of that index, and A and B pixels: the gradient of filters.
   bool SumsPixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kK; }
+  // Of a convolution: groups of channels, of which the batch has a matrix each, or one for each tap.
+  int64_t ChannelGroups() const {
+    return RowsArePixels() ? batch : taps == FilterTaps::kMatrices ? batch / geometry.taps : 1;
+  }
   // D is blocks on the diagonal of the product: the filters of merged groups.
   bool IsDiagonal() const { return SumsPixels() && merged > 1; }
   // Of A only part of K is stored, with metadata (Sparsity::kA).

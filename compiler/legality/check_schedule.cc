@@ -561,27 +561,10 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
   return CheckGate(contraction.epilogue(), contraction.d.type(), s);
 }
 
-// Groups of channels that are multiplied as one.
-Status CheckMerged(const Contraction& contraction, const Schedule& s) {
-  if (s.merge_groups == 1) return Ok();
-  if (contraction.a.kind != SourceKind::kPixels)
-    return Refused("merge_groups is for groups of channels of a convolution; use merge_groups=1");
-  if (s.reuse == Reuse::kDirect)
-    return Refused("threads multiply each channel by its filter only; use merge_groups=1, or another reuse than direct");
-  if (contraction.merged != s.merge_groups)
-    return Refused(Cat("merge_groups=", s.merge_groups, " does not divide groups=", contraction.batch));
-  if (ir::HasSplitGateUp(contraction.epilogue()))
-    return Refused("gates are the first half of a group's filters, which merge_groups would mix; use merge_groups=1");
-  if (contraction.IsDiagonal() && s.d_store != StorePath::kDirect)
-    return Refused("with merge_groups only the blocks of one group's channels are stored; use d_store=direct");
-  return Ok();
-}
-
 }  // namespace
 
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.RowsArePixels();
-  LS_TRY(CheckMerged(contraction, s));
   if (s.reuse == Reuse::kDirect) return CheckDirect(contraction, s, target);
   if (const auto scaling = ir::BlockScalingOf(contraction.scale))
     LS_TRY(CheckBlockScales(contraction, *scaling, s, target));

@@ -195,9 +195,9 @@ TEST(PlanKernels, LaunchesAGradientForEachPhase) {
 TEST(PlanKernels, LaunchesOfPhasesOverlap) {
   const char* const strided = "conv_dgrad n=2 h=9 w=11 c=64 k=64 r=3 s=3 pad=1 stride=2";
   const auto overlaps = [](const char* problem, const char* schedule) {
-    std::vector<bool> overlaps;
-    for (const PlannedLaunch& launch : PlanOf(problem, schedule).plan.launches) overlaps.push_back(launch.overlaps);
-    return overlaps;
+    std::vector<bool> listed;
+    for (const PlannedLaunch& launch : PlanOf(problem, schedule).plan.launches) listed.push_back(launch.overlaps);
+    return listed;
   };
   EXPECT_EQ(overlaps(strided, "tile=64x64x64 stages=4 acc=1 reuse=im2col"),
             (std::vector<bool>{false, true, true, true}));
