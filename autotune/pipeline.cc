@@ -140,12 +140,13 @@ double BlocksOf(const compiler::Contraction& contraction, const Schedule& schedu
   return static_cast<double>(compiler::PlanWork(contraction, schedule).Tiles() * contraction.Blocks(schedule));
 }
 
-void CountLaunches(const Problem& problem, const Schedule& schedule, Pipeline& pipeline) {
-  pipeline.launches = static_cast<int>(compiler::ContractionsOf(problem, schedule));
-  if (pipeline.launches == 1) return;
+void CountLaunches(const Problem& problem, const Schedule& schedule, const ir::Program& program, Pipeline& pipeline) {
+  const size_t count = compiler::ContractionsOf(problem, schedule);
+  pipeline.launches = program.OverlapsLaunches() ? 1 : static_cast<int>(count);
+  if (count == 1) return;
   double blocks = 0;
-  for (int i = 0; i < pipeline.launches; ++i)
-    blocks += BlocksOf(compiler::ContractionOf(problem, schedule, static_cast<size_t>(i)), schedule);
+  for (size_t i = 0; i < count; ++i)
+    blocks += BlocksOf(compiler::ContractionOf(problem, schedule, i), schedule);
   pipeline.work = blocks / BlocksOf(compiler::ContractionOf(problem, schedule), schedule);
 }
 
@@ -193,7 +194,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountReads(pipeline);
   CountMemory(problem, numbers.contraction(), pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);
-  CountLaunches(problem, schedule, pipeline);
+  CountLaunches(problem, schedule, program, pipeline);
   return pipeline;
 }
 

@@ -152,7 +152,7 @@ struct Pipeline {
   double stored_bytes = 0;       // of the whole problem
   double store_row_bytes = 128;  // contiguous bytes of one store
   compiler::PlanMoves moves;     // of the kernels before and after it
-  int launches = 1;              // of the kernel, of which this is the longest
+  int launches = 1;              // of the kernel, of which this is the longest; 1 where they overlap
   double work = 1;               // of all of them, by their MMAs: this one is 1
   bool cold = true;              // the operands come from memory, and not from the L2 cache
 };

@@ -290,6 +290,28 @@ TEST_P(ChooseOnTarget, PredictsAllPhasesOfAStridedGradient) {
   EXPECT_LE(LeastTime(four, machine), PredictTime(four, machine).us);
 }
 
+// Groups of few channels: the widest of up to 64 that are whole blocks of K, else all of them.
+TEST_P(ChooseOnTarget, MergesGroupsOfFewChannels) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const auto merges = [&](const char* problem) {
+    std::set<int> listed;
+    for (const Schedule& shape : ListShapes(*ParseProblem(problem), {}, target)) listed.insert(shape.merge_groups);
+    return listed;
+  };
+  EXPECT_EQ(merges("conv n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=32"), (std::set{1, 8, 16}));
+  EXPECT_EQ(merges("conv_dgrad n=32 h=14 w=14 c=256 k=512 r=3 s=3 pad=1 groups=32"), (std::set{1, 2, 4}));
+  EXPECT_EQ(merges("conv_wgrad n=32 h=28 w=28 c=216 k=216 r=3 s=3 pad=1 groups=9"), (std::set{1, 9}));
+  EXPECT_EQ(merges("conv n=32 h=14 w=14 c=512 k=512 r=3 s=3 pad=1 groups=8"), (std::set{1}));
+  EXPECT_EQ(merges("conv n=32 h=14 w=14 c=512 k=512 r=3 s=3 pad=1"), (std::set{1}));
+  for (const char* problem : {"conv n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=32",
+                              "conv_dgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=32",
+                              "conv_wgrad n=32 h=56 w=56 c=128 k=128 r=3 s=3 pad=1 groups=32"}) {
+    const auto chosen = ChooseSchedule(*ParseProblem(problem), {}, target, PublishedMachine(target));
+    ASSERT_TRUE(chosen) << problem;
+    EXPECT_GT(chosen->merge_groups, 1) << problem << ": " << PrintSchedule(*chosen);
+  }
+}
+
 // Two warpgroups that add their products apart: on an H200 25 to 47 % faster than what one can hold.
 TEST(ChooseSchedule, PromotesInTwoWarpgroups) {
   const target::Target& target = target::NamedTarget("sm_90a");

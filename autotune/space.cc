@@ -29,6 +29,8 @@ using ir::Operand;
 using target::Feature;
 using target::Target;
 
+constexpr int kMergedChannels[] = {32, 64};  // of merged groups: wider ones multiply more zeros
+constexpr int kMostMergedChannels = 256;     // where only all groups together are whole blocks of K
 constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
 
 // Elements of `bytes` bytes.
@@ -50,18 +52,17 @@ Schedule WithPaths(const Contraction& contraction, const Target& target, Schedul
     return static_cast<bool>(compiler::CheckTmaAddressable(contraction, shape, operand));
   };
   if (contraction.b.kind == SourceKind::kFilter) {
-    const bool transposed = compiler::IsTransposedFilter(contraction.b);
-    const bool in_place = !transposed || compiler::ReadsFilterInPlace(contraction, shape, target);
-    shape.b_load = in_place && addressable(Operand::kB) ? LoadPath::kTma
-                   : transposed                         ? LoadPath::kPack
-                                                        : LoadPath::kCopy;
+    const bool packs = compiler::NeedsFilterPack(contraction);
+    const bool in_place = !packs || compiler::ReadsFilterInPlace(contraction, shape, target);
+    shape.b_load = in_place && addressable(Operand::kB) ? LoadPath::kTma : packs ? LoadPath::kPack : LoadPath::kCopy;
   }
   shape.d_store = StorePath::kTma;
-  // A bulk store would also write rows of the next group.
-  if (!contraction.grouped && addressable(Operand::kD)) return shape;
+  // A bulk store would also write rows of the next group, and what is between blocks on a diagonal.
+  if (!contraction.grouped && !contraction.IsDiagonal() && addressable(Operand::kD)) return shape;
   // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
   const int whole = Elements(16, contraction.d.type());
-  const bool rows = contraction.d.kind == SourceKind::kMatrix || compiler::AccessWidth(contraction.d, whole) == whole;
+  const bool rows = contraction.d.kind == SourceKind::kMatrix ||
+                    (compiler::AccessWidth(contraction.d, whole) == whole && !contraction.IsDiagonal());
   shape.d_store = rows ? StorePath::kRows : StorePath::kDirect;
   return shape;
 }
@@ -74,6 +75,7 @@ struct Variant {
   Border border = Border::kZeros;
   ShiftForm shift = ShiftForm::kSeparate;
   LoadPath b_load = LoadPath::kTma;
+  int merge = 1;  // groups of channels
 };
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {
   const int whole = 8 * 128 / contraction.OperandBits();
@@ -130,6 +132,7 @@ std::vector<Variant> PixelVariants(const Contraction& contraction, const Schedul
   return variants;
 }
 
+constexpr int kLeastBlock = 16;  // elements of a block of K
 // Extents of an output tile along the rows and the columns of the matrix instruction.
 constexpr int kRows[] = {128, 64};
 constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
@@ -175,9 +178,16 @@ class ShapeList {
     const bool admits = constraint_.Apply({.reuse = Reuse::kDirect}).reuse == Reuse::kDirect;
     if (asks || (admits && IsForCudaCores())) AddDirect();
     if (asks) return std::move(shapes_);
-    const std::vector<Variant> variants = contraction_.RowsArePixels()
-                                              ? PixelVariants(contraction_, constraint_, target_)
-                                              : MatrixVariants(contraction_, target_);
+    std::vector<Variant> variants;
+    for (const int merge : Merges()) {
+      const Schedule merged{.reuse = Reuse::kIm2col, .merge_groups = merge};
+      const Contraction contraction = contraction_.Under(problem_, merged);
+      for (Variant& variant : contraction.RowsArePixels() ? PixelVariants(contraction, constraint_, target_)
+                                                           : MatrixVariants(contraction, target_)) {
+        variant.merge = merge;
+        variants.push_back(std::move(variant));
+      }
+    }
     for (const Variant& variant : variants) {
       // Lanes are shifted and masked in tiles of all 128 lanes: a lower tile is not a schedule, and its refusal would
       // hide a better reason.
@@ -199,6 +209,24 @@ class ShapeList {
   }
 
  private:
+  // Groups of few channels to be multiplied as one: whole blocks of K, or all of them.
+  std::vector<int> Merges() const {
+    std::vector<int> merges = {1};
+    if (contraction_.a.kind != SourceKind::kPixels || contraction_.ChannelGroups() == 1) return merges;
+    const int64_t all = contraction_.ChannelGroups(), channels = contraction_.geometry.channels;
+    const int64_t widest = std::max(channels, contraction_.geometry.filters);
+    const auto is_whole = [&](int64_t merge) {
+      return all % merge == 0 && (merge == all || channels * merge % kLeastBlock == 0);
+    };
+    for (const int most : kMergedChannels) {
+      int64_t merge = std::min(all, most / widest);
+      while (merge > merges.back() && !is_whole(merge)) --merge;
+      if (merge > merges.back()) merges.push_back(static_cast<int>(merge));
+    }
+    if (!is_whole(merges.back()) && all * widest <= kMostMergedChannels) merges.push_back(static_cast<int>(all));
+    return merges;
+  }
+
   // Of all of D, without positions that are no output; of groups of rows, of one with the average size.
   int64_t Rows() const {
     return contraction_.grouped ? base::CeilDiv(contraction_.m, contraction_.batch) : contraction_.m;
@@ -346,7 +374,8 @@ class ShapeList {
             .reuse = variant.reuse,
             .shift = variant.shift,
             .border = variant.border,
-            .rows = side};
+            .rows = side,
+            .merge_groups = variant.merge};
   }
 
   // Two, so that the epilogue of one overlaps the MMAs of the next; scale factors leave no room for two of the widest.
@@ -416,9 +445,19 @@ class ShapeList {
     Add(shape);
   }
 
-  // Split-K if tiles leave half of the SMs of a round idle.
+  // Split-K if tiles leave half of the SMs of a round idle. Where K is pixels, tiles are few, and those of a cluster
+  // share what they read.
   void AddSlices(Schedule shape) {
     if (contraction_.HasDeviceSizes()) return;
+    AddSlicesOf(shape);
+    if (!contraction_.SumsPixels() || shape.reuse == Reuse::kDirect) return;
+    for (const auto& extents : kClusterExtents) {
+      shape.cluster_m = extents[0];
+      shape.cluster_n = extents[1];
+      if (extents[0] > 1 ? shape.tile_m < Rows() : shape.tile_n < contraction_.n) AddSlicesOf(shape);
+    }
+  }
+  void AddSlicesOf(Schedule shape) {
     const compiler::WorkPlan work = WorkOf(shape);
     const int64_t rest = work.Rest(target_.default_sm_count);
     if (rest == 0 || work.Tiles() > 4 * target_.default_sm_count) return;
@@ -464,12 +503,13 @@ class ShapeList {
     return window.rows * shape.tile_m + window.columns * shape.tile_n;
   }
 
+  // Shapes decide nothing of matrices.
+  bool DependsOnShape(const Schedule& shape) const { return contraction_.RowsArePixels() || shape.merge_groups > 1; }
   void AddPoint(const Schedule& point) {
     const Schedule asked = constraint_.Apply(point);
-    // Shapes decide nothing of matrices.
     const Schedule shape =
-        constraint_.Apply(contraction_.RowsArePixels() ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
-                                                       : WithPaths(contraction_, target_, asked));
+        constraint_.Apply(DependsOnShape(asked) ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
+                                                : WithPaths(contraction_, target_, asked));
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

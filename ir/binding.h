@@ -68,7 +68,9 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   /* where groups of rows begin, and the last one ends; or their sizes, and the rows that each has room for */ \
   FAMILY(GroupOffsets, "group_offsets", kPointer, "")                                                          \
   FAMILY(GroupSizes, "group_sizes", kPointer, "")                                                              \
-  FAMILY(GroupRows, "group_rows", kInt32, "")
+  FAMILY(GroupRows, "group_rows", kInt32, "")                                                                  \
+  /* 1 where the launch before is of the same plan, and neither reads what the other one writes; else 0 */     \
+  FAMILY(Follows, "follows", kInt32, "")
 
 enum class BindingFamily : uint8_t {
 #define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
@@ -104,7 +106,7 @@ enum class BindingFamily : uint8_t {
   LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
-  BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0)
+  BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0) BINDING(Follows, Follows, 0)
 // clang-format on
 
 struct Binding {

@@ -109,6 +109,8 @@ Status RoleVerifier::CheckBulkStore(const Op& op) const {
 }
 
 Status RoleVerifier::CheckStaging(const Op& op, int index) const {
+  if (program_.diagonal_blocks > 1)
+    return Broken(12, "rows in shared memory are whole rows of D, not those of the blocks on a diagonal");
   if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
     return Broken(8, Cat("there is no buffer ", index));
   }

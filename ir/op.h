@@ -175,10 +175,12 @@ struct PackAttrs {
   Axis outer = Axis::kM, inner = Axis::kK;
   bool operator==(const PackAttrs&) const = default;
 };
-// A copy of filters, flipped and transposed: see compiler/plan/packing.h.
+// A copy of filters in another order: see compiler/plan/filter_packing.h.
 struct PackFilterAttrs {
-  bool planes = false;  // three spatial dimensions
-  bool dense = false;   // the taps of the copy follow each other without gaps; else each is a multiple of 16 bytes
+  bool planes = false;      // three spatial dimensions
+  bool dense = false;       // the taps of the copy follow each other without gaps; else each is a multiple of 16 bytes
+  bool transposed = false;  // the elements of a row of the copy are of different filters; else those of one
+  int merged = 1;           // groups of the filters in memory that are one in the copy
   bool operator==(const PackFilterAttrs&) const = default;
 };
 // A copy of pixels, a row for each position of the implicit-GEMM index: see compiler/plan/im2col_packing.h.

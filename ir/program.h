@@ -102,6 +102,7 @@ struct Program {
   int cluster_m = 1, cluster_n = 1;
   int ctas = 1;                             // 2: pairs of CTAs issue MMAs together
   int live_rows = 0;                        // of a tile: the rows without those of stale lanes; 0: all
+  int diagonal_blocks = 1;                  // D is so many of these: M and N are the sizes of the matrix around them
   DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
   int operand_bits = 0;                     // of an element of A and B in shared memory; 0: those of operand_type
   bool sparse_a = false;                    // tiles of A have half of tile_k, and metadata
@@ -123,6 +124,8 @@ struct Program {
   // Rows of D that a tile computes.
   int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;
+  // Whether launches of one plan may run at the same time: phases of a gradient.
+  bool OverlapsLaunches() const { return FindParam(Binding::kFollows) != nullptr; }
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }
   // Blocks of the accumulator of a math role; 1 for other roles.
   int Blocks(const Role& role) const;

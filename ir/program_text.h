@@ -194,7 +194,9 @@ template <> inline constexpr auto kFields<PackAttrs> = std::tuple{
     Field{"inner", &PackAttrs::inner}};
 template <> inline constexpr auto kFields<PackFilterAttrs> = std::tuple{
     Field{"planes", &PackFilterAttrs::planes, Presence::kOptional},
-    Field{"dense", &PackFilterAttrs::dense, Presence::kOptional}};
+    Field{"dense", &PackFilterAttrs::dense, Presence::kOptional},
+    Field{"transposed", &PackFilterAttrs::transposed, Presence::kOptional},
+    Field{"merged", &PackFilterAttrs::merged, Presence::kOptional}};
 template <> inline constexpr auto kFields<PackIm2colAttrs> = std::tuple{
     Field{"planes", &PackIm2colAttrs::planes, Presence::kOptional}};
 template <> inline constexpr auto kFields<PackFactorsAttrs> = std::tuple{
@@ -387,6 +389,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     JoinedField{"cluster", 'x', std::array{&Program::cluster_m, &Program::cluster_n}, Presence::kOptional},
     Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"live_rows", &Program::live_rows, Presence::kOptional},
+    Field{"diagonal_blocks", &Program::diagonal_blocks, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"operand_bits", &Program::operand_bits, Presence::kOptional},
     Field{"sparse", &Program::sparse_a, Presence::kOptional},

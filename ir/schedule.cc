@@ -66,6 +66,7 @@ constexpr Field kScheduler[] = {{&Schedule::scheduler}};
 constexpr Field kRows[] = {{&Schedule::rows}};
 constexpr Field kConsumers[] = {{&Schedule::consumers}};
 constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
+constexpr Field kMergeGroups[] = {{&Schedule::merge_groups, 256}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those after the first `required`
 // may be omitted, which leaves them undecided.
@@ -97,6 +98,7 @@ constexpr Key kKeys[] = {
     {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n (swap A/B) maps a small m to its columns"},
     {"consumers", kConsumers, 1, "whether the `math` warpgroups share the rows of a tile, or two alternate between tiles: the epilogue of one overlaps the MMAs of the other (sm_90a)"},
     {"split_k", kSplitK, 1, "split-K slices of the tiles that do not fill a round of CTAs; partials are added in a workspace"},
+    {"merge_groups", kMergeGroups, 1, "convolution with groups: adjacent groups that are multiplied as one, with filters that have zeros for the channels of other groups"},
 };
 // clang-format on
 

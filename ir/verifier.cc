@@ -128,6 +128,8 @@ Status CheckHeader(const Program& program, const target::Target& target) {
     return BrokenRule(1, Cat("live_rows=", program.live_rows, " is not an equal part of each ", kPartitionLanes, " of ",
                              kTensorLanes, " rows"));
   }
+  if (program.diagonal_blocks < 1 || program.diagonal_blocks > kMaxExtent)
+    return BrokenRule(1, Cat("diagonal_blocks=", program.diagonal_blocks, " is not 1 to ", kMaxExtent));
   LS_TRY(CheckNames("channel", program.channels));
   LS_TRY(CheckNames("buffer", program.buffers));
   LS_TRY(CheckNames("role", program.roles));

@@ -303,6 +303,8 @@ constexpr Broken kBrokenConvolutions[] = {
     {1, kFused, "live_rows=120", "live_rows=122", "live_rows=122 is not an equal part of each 32 of 128 rows"},
     {1, kFused, "live_rows=120", "live_rows=128", "live_rows=128 is not an equal part of each 32 of 128 rows"},
     {1, kFused, "live_rows=120", "live_rows=-4", "live_rows=-4 is not an equal part of each 32 of 128 rows"},
+    {1, kPixels, "operands=bf16", "diagonal_blocks=5000 operands=bf16", "diagonal_blocks=5000 is not 1 to 4096"},
+    {12, kPixels, "operands=bf16", "diagonal_blocks=2 operands=bf16", "rows in shared memory are whole rows of D"},
     {3, kShift, "box=bf16[m:1 k:64]", "box=bf16[m:2 k:64]", "2 rows, not a multiple of 8"},
     {4, kShift, "channel x shared stages=3", "channel x shared stages=3 private", "channel x is a private ring, but not in Tensor Memory or filled by other roles"},
     {6, kShift, "          send %116\n", "          send %116\n          tensor.shift %116\n", "it is not legal in a role of kind load"},

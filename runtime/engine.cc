@@ -136,7 +136,8 @@ class PlanMaker {
   }
 
   Status Add(compiler::PlannedLaunch launch) {
-    runtime::PreparedLaunch prepared{.params = std::move(launch.params), .shape = launch.geometry};
+    runtime::PreparedLaunch prepared{
+        .params = std::move(launch.params), .shape = launch.geometry, .overlaps = launch.overlaps};
     if (launch.purpose != compiler::LaunchPurpose::kMain) {
       LS_ASSIGN(prepared.kernel, Load(launch.program));
     } else {
@@ -311,7 +312,7 @@ Status runtime::Launch(const EngineCore& core, const PreparedLaunch& launch, con
                          .block = {launch.shape.threads, 1, 1},
                          .cluster = {launch.shape.cluster, 1, 1},
                          .dynamic_smem_bytes = launch.shape.smem_bytes,
-                         .overlap = core.overlap},
+                         .overlap = launch.overlaps ? device::GridOverlap::kProgrammatic : core.overlap},
                         device::Stream::Borrow(device.context(), stream), values.pointers());
 }
 

@@ -22,6 +22,7 @@ namespace laneshift::runtime {
 struct PreparedLaunch {
   std::vector<compiler::BoundParam> params{};  // of the kernel, in order
   compiler::LaunchGeometry shape{};
+  bool overlaps = false;  // PlannedLaunch::overlaps
   std::shared_ptr<const LoadedKernel> kernel{};
 };
 

@@ -307,6 +307,31 @@ TEST(Lint, DocumentsNameWhatExists) {
   EXPECT_GT(named, 20) << "the documents were not found";
 }
 
+// Cells of a row of a table: every bar that is not escaped ends one, in backticks too.
+int CellsOf(const std::string& row) {
+  int bars = 0;
+  for (size_t i = 0; i < row.size(); ++i) bars += row[i] == '|' && (i == 0 || row[i - 1] != '\\') ? 1 : 0;
+  return bars - 1;
+}
+
+// A header of other cells than the line below it is no header, and the table is shown as text.
+TEST(Lint, RowsOfTablesHaveTheCellsOfTheHeader) {
+  static const std::regex separator(R"(\|(\s*:?-+:?\s*\|)+\s*)");
+  int tables = 0;
+  for (const SourceFile& file : ReadSourceTree()) {
+    if (!file.path.ends_with(".md")) continue;
+    for (size_t i = 1; i < file.lines.size(); ++i) {
+      if (!std::regex_match(file.lines[i], separator)) continue;
+      ++tables;
+      const int cells = CellsOf(file.lines[i]);
+      EXPECT_EQ(CellsOf(file.lines[i - 1]), cells) << file.At(i - 1);
+      for (size_t row = i + 1; row < file.lines.size() && file.lines[row].starts_with('|'); ++row)
+        EXPECT_EQ(CellsOf(file.lines[row]), cells) << file.At(row);
+    }
+  }
+  EXPECT_GT(tables, 20) << "the tables were not found";
+}
+
 // A test that no build file globs would never run.
 TEST(Lint, EveryTestIsBuilt) {
   std::map<std::string, std::string> builds;  // directory -> text of its CMakeLists.txt

@@ -45,7 +45,8 @@ constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},
                              {"conv_dgrad.txt", 53, 48, true},
                              {"conv_wgrad.txt", 44, 38, true},
                              {"depthwise.txt", 72, 72, true},
-                             {"gemv.txt", 58, 51, true}};
+                             {"gemv.txt", 58, 51, true},
+                             {"merged_groups.txt", 28, 27, true}};
 
 // Runs every case of the engine's target that `wanted` takes, on the emulator under each of the orders; `variation`
 // names the run in failures. Returns how many there were.

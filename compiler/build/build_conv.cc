@@ -15,6 +15,7 @@
 #include "compiler/build/tap_mainloop.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/passes.h"
+#include "compiler/plan/filter_packing.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -55,6 +56,11 @@ class ConvParts {
   int KnownBlocks() const { return static_cast<int>(base::CeilDiv(geometry_.run, schedule_.tile_k)); }
   // A tile whose last lanes go stale is loaded in parts, one for each partition, that overlap.
   int Pieces() const { return geometry_.stale > 0 ? ir::kRefreshedRows : 1; }
+
+  // The launches of phases do, unless they share partial sums or each one waits for its packed filters.
+  bool OverlapsLaunches() const {
+    return geometry_.one_of_several && schedule_.split_k == 1 && IsTransposedFilter(contraction_.b);
+  }
 
   KLoop MakeKLoop() const;
   SharedLayout Tile(Axis axis, int rows) const;
@@ -219,6 +225,7 @@ KernelParts ConvParts::Make() const {
                     .saturates = contraction_.sum == SumPrecision::kSaturate,
                     .terms = TermsOf(contraction_, ir::RowMap::kPixels, target_),
                     .live_rows = geometry_.stale > 0 ? geometry_.TileRows(schedule_) : 0,
+                    .overlaps_launches = OverlapsLaunches(),
                     .k = k_};
   parts.loaders.reserve(2);
   parts.loaders.push_back(MakeActivations(channels));

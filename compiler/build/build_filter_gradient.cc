@@ -21,6 +21,7 @@ ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& 
                     .operand_type = contraction.a.type(),
                     .saturates = contraction.sum == SumPrecision::kSaturate,
                     .terms = TermsOf(contraction, ir::RowMap::kFilters, target),
+                    .diagonal_blocks = static_cast<int>(contraction.merged),
                     .k = {.tile_k = schedule.tile_k}};
   parts.channels.push_back({.name = "yx", .stages = schedule.stages, .tiles = {{"y", a.tile}, {"x", b.tile}}});
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0}, of_b{.path = schedule.b_load, .channel = 0, .tile = 1};

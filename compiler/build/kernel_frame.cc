@@ -45,6 +45,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.cluster_n = schedule.cluster_n;
   program.ctas = schedule.ctas;
   program.live_rows = parts.live_rows;
+  program.diagonal_blocks = parts.diagonal_blocks;
   if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
   program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;
@@ -103,6 +104,7 @@ void DeclareParams(const KernelParts& parts, const Schedule& schedule, const Cta
   if (!plan.bulk_stores || terms.HasMatrices()) parts.output->AddPitches(Operand::kD, params);
   DeclareEpilogue(terms, *parts.output, program);
   if (schedule.split_k > 1) params.push_back({Binding::kWorkspace, {}});
+  if (parts.overlaps_launches) params.push_back({Binding::kFollows, {}});
 }
 
 // By which paths operands come: with each tile, or once.

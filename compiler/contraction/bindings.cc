@@ -165,6 +165,8 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.dilation[DimensionOf(binding)]);
     case BindingFamily::kGroupRows:
       return Number(c.group_rows);
+    case BindingFamily::kFollows:
+      return c.follows ? 1 : 0;
     case BindingFamily::kAlpha:
       return c.alpha;
     case BindingFamily::kBeta:

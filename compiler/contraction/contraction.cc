@@ -45,7 +45,8 @@ FilterTaps TapsOf(const ConvProblem& problem, const Schedule& schedule, const Co
   constexpr int64_t kSpanBytes = 128, kUnitBytes = 16;
   const bool dense = TapsAreEven(contraction.d, true) && (problem.beta == 0 || TapsAreEven(contraction.c, true));
   if (schedule.reuse == Reuse::kDirect && dense) return FilterTaps::kColumns;
-  if (!dense || problem.groups > 1 || contraction.geometry.taps == 1) return FilterTaps::kMatrices;
+  if (!dense || problem.groups > 1 || contraction.merged > 1 || contraction.geometry.taps == 1)
+    return FilterTaps::kMatrices;
   const int64_t bytes = contraction.b.BytesOf(problem.c);
   if (bytes % kSpanBytes == 0) return FilterTaps::kColumns;
   const bool packs = bytes < kUnitBytes && schedule.b_load == LoadPath::kPack;
@@ -129,6 +130,60 @@ void TakePhase(const ConvProblem& problem, const ConvGeometry& phase, OperandSou
   }
 }
 
+// Groups of channels that the schedule makes one: none if it cannot, which CheckSchedule refuses.
+int64_t MergedGroups(const Problem& problem, const Schedule& schedule) {
+  const auto* conv = std::get_if<ConvProblem>(&problem);
+  const bool divides = conv != nullptr && conv->groups % schedule.merge_groups == 0;
+  return divides && schedule.reuse != Reuse::kDirect ? schedule.merge_groups : 1;
+}
+
+// `merged`: groups of the caller for each of the problem's.
+Contraction ContractionOfGroups(const Problem& problem, int64_t merged, const Schedule& schedule, size_t number) {
+  Contraction contraction{.a = SourceOf(problem, Operand::kA),
+                          .b = SourceOf(problem, Operand::kB),
+                          .c = SourceOf(problem, Operand::kC),
+                          .d = SourceOf(problem, Operand::kD),
+                          .merged = merged};
+  std::visit(
+      [&](const auto& kind) {
+        AddExtents(kind, schedule, number, contraction);
+        contraction.alpha = kind.alpha;
+        contraction.beta = kind.beta;
+        contraction.bias = BiasOf(kind);
+        contraction.scale = kind.scale;
+        if constexpr (requires { kind.scale_layout; }) contraction.scale_layout = kind.scale_layout;
+        if constexpr (requires { kind.constant; }) contraction.constant = kind.constant;
+        if constexpr (requires { kind.d_scale; }) contraction.d_scale = kind.d_scale;
+        contraction.sum = kind.sum;
+        contraction.numerics = kind.numerics;
+        contraction.steps = &kind.epilogue;
+      },
+      problem);
+  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
+  if (conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule)) {
+    TakePhase(*conv, contraction.geometry, contraction.c);
+    TakePhase(*conv, contraction.geometry, contraction.d);
+  }
+  contraction.follows = number > 0;
+  contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
+  return contraction;
+}
+
+// The contraction of fewer groups, with filters as the caller stores them.
+Contraction MergeGroups(const ConvProblem& problem, int64_t merged, const Schedule& schedule, size_t number) {
+  ConvProblem joined = problem;
+  joined.groups /= merged;
+  Contraction contraction = ContractionOfGroups(joined, merged, schedule, number);
+  for (const Operand operand : {Operand::kB, Operand::kC, Operand::kD}) {
+    OperandSource& source = contraction.Of(operand);
+    if (source.kind == SourceKind::kFilter) source = SourceOf(problem, operand);
+  }
+  // The packed copy has the taps in the order of those in memory.
+  if (problem.pass == ConvPass::kForward) contraction.geometry.tap_step = {-1, -1, -1};
+  contraction.steps = &problem.epilogue;
+  return contraction;
+}
+
 }  // namespace
 
 bool IsDepthwise(const Problem& problem) {
@@ -155,8 +210,8 @@ OperandSource& Contraction::Of(Operand operand) {
 Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
   // The schedule decides whether D is the pixels of one phase or of all of them.
   const auto* conv = std::get_if<ConvProblem>(&problem);
-  if (conv != nullptr && conv->pass == ConvPass::kDgrad && conv->stride != Spatial{1, 1, 1})
-    return ContractionOf(problem, schedule);
+  const bool has_phases = conv != nullptr && conv->pass == ConvPass::kDgrad && conv->stride != Spatial{1, 1, 1};
+  if (has_phases || merged > 1 || schedule.merge_groups > 1) return ContractionOf(problem, schedule);
   Contraction other = *this;
   std::visit([&](const auto& kind) { AddExtents(kind, schedule, 0, other); }, problem);
   return other;
@@ -175,32 +230,9 @@ size_t ContractionsOf(const Problem& problem, const Schedule& schedule) {
 }
 
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number) {
-  Contraction contraction{.a = SourceOf(problem, Operand::kA),
-                          .b = SourceOf(problem, Operand::kB),
-                          .c = SourceOf(problem, Operand::kC),
-                          .d = SourceOf(problem, Operand::kD)};
-  std::visit(
-      [&](const auto& kind) {
-        AddExtents(kind, schedule, number, contraction);
-        contraction.alpha = kind.alpha;
-        contraction.beta = kind.beta;
-        contraction.bias = BiasOf(kind);
-        contraction.scale = kind.scale;
-        if constexpr (requires { kind.scale_layout; }) contraction.scale_layout = kind.scale_layout;
-        if constexpr (requires { kind.constant; }) contraction.constant = kind.constant;
-        if constexpr (requires { kind.d_scale; }) contraction.d_scale = kind.d_scale;
-        contraction.sum = kind.sum;
-        contraction.numerics = kind.numerics;
-        contraction.steps = &kind.epilogue;
-      },
-      problem);
-  const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  if (conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule)) {
-    TakePhase(*conv, contraction.geometry, contraction.c);
-    TakePhase(*conv, contraction.geometry, contraction.d);
-  }
-  contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
-  return contraction;
+  const int64_t merged = MergedGroups(problem, schedule);
+  if (merged > 1) return MergeGroups(std::get<ConvProblem>(problem), merged, schedule, number);
+  return ContractionOfGroups(problem, 1, schedule, number);
 }
 
 Contraction ContractionOf(const Problem& problem) { return ContractionOf(problem, Schedule{.reuse = Reuse::kIm2col}); }

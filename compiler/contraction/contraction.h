@@ -33,12 +33,17 @@ struct Contraction {
   int64_t columns = 0;  // of D: half of n where the epilogue is a gated linear unit
   // K is `runs` runs of `run` elements, each read in whole blocks: one run of a matrix, the channels of each tap.
   int64_t run = 0, runs = 1;
+  bool follows = false;           // it is not the problem's first one
   int64_t batch = 1;              // matrices, groups of channels or of rows, or taps of the filters (FilterTaps)
   std::string_view batch_name{};  // as the problem's key: "batch", "groups"; of the gradient of filters "taps"
 
   bool grouped = false;     // the batch is groups of rows of one A, C and D, whose sizes only the device knows
   int64_t group_rows = 0;   // of each of these, as far as there is room; 0: they follow one another
   bool parts_of_k = false;  // the batch has parts of K, rows of one A and B, whose lengths only the device knows
+
+  // Groups of channels that are one here (Schedule::merge_groups). Filters that are B are packed with zeros for the
+  // channels of other groups; of filters that are D the blocks of one group's channels are stored.
+  int64_t merged = 1;
 
   ConvGeometry geometry{};  // of pixels and filters
   FilterTaps taps = FilterTaps::kMatrices;
@@ -67,6 +72,12 @@ struct Contraction {
   bool RowsArePixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kM; }
   // K is positions of that index, and A and B pixels: the gradient of filters.
   bool SumsPixels() const { return a.kind == SourceKind::kPixels && a.outer_axis == ir::Axis::kK; }
+  // Of a convolution: groups of channels, of which the batch has a matrix each, or one for each tap.
+  int64_t ChannelGroups() const {
+    return RowsArePixels() ? batch : taps == FilterTaps::kMatrices ? batch / geometry.taps : 1;
+  }
+  // D is blocks on the diagonal of the product: the filters of merged groups.
+  bool IsDiagonal() const { return SumsPixels() && merged > 1; }
   // Of A only part of K is stored, with metadata (Sparsity::kA).
   bool IsSparse() const { return a.compression != 1; }
   // Pixels that are read at the taps of a filter; others are read where the index is.

@@ -62,6 +62,33 @@ TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   EXPECT_EQ(ContractionOf(problem, schedule).Iterations(schedule), 23);
 }
 
+// A convolution of fewer, wider groups, whose filters lie as the caller stores them.
+TEST(Contraction, OfMergedGroupsHasFewerMatrices) {
+  const Schedule merged{.b_load = LoadPath::kPack, .reuse = Reuse::kIm2col, .merge_groups = 4};
+  const Problem forward = Parsed("conv n=2 h=9 w=11 c=32 k=64 r=3 s=3 pad=1 groups=8");
+  const Contraction conv = ContractionOf(forward, merged);
+  EXPECT_EQ(conv.merged, 4);
+  EXPECT_EQ(conv.batch, 2);
+  EXPECT_EQ(conv.n, 32);
+  EXPECT_EQ(conv.run, 16);
+  EXPECT_EQ(conv.a.run, 16);
+  EXPECT_EQ(conv.d.run, 32);
+  EXPECT_EQ(conv.b.memory.extents, (ir::StoredTensor::Dimensions{64, 1, 3, 3, 4}));
+  EXPECT_FALSE(conv.IsDiagonal());
+  EXPECT_EQ(ContractionOf(forward).Under(forward, merged).n, 32);
+  EXPECT_EQ(conv.Under(forward, {.reuse = Reuse::kIm2col}).n, 8);
+  // What does not divide the groups is refused later, with all groups as they are.
+  EXPECT_EQ(ContractionOf(forward, {.reuse = Reuse::kIm2col, .merge_groups = 3}).merged, 1);
+
+  const Problem gradient = Parsed("conv_wgrad n=2 h=9 w=11 c=32 k=64 r=3 s=3 pad=1 groups=8");
+  const Contraction wgrad = ContractionOf(gradient, {.merge_groups = 8});
+  EXPECT_TRUE(wgrad.IsDiagonal());
+  EXPECT_EQ(wgrad.m, 64);
+  EXPECT_EQ(wgrad.n, 32);
+  EXPECT_EQ(wgrad.batch, 9);
+  EXPECT_EQ(wgrad.d.run, 4);
+}
+
 TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
   const Schedule schedule{.reuse = Reuse::kIm2col};
   const Problem one = Parsed("conv_dgrad n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2");
@@ -83,6 +110,8 @@ TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
   const Contraction most = ContractionOf(strided, schedule, 0);
   EXPECT_EQ(most.m, 2 * 4 * 5);
   EXPECT_EQ(most.runs, 4);
+  EXPECT_FALSE(most.follows);
+  EXPECT_TRUE(ContractionOf(strided, schedule, 1).follows);
   EXPECT_EQ(most.d.first, 11 * 100 + 100);
   EXPECT_EQ(most.d.memory.pitches, (ir::StoredTensor::Dimensions{9900, 9900, 2200, 200, 1}));
   EXPECT_EQ(most.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 4, 5, 96}));

@@ -126,12 +126,11 @@ void DescribePhase(const ConvProblem& problem, const GradientPhase& phase, ConvG
 ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
                         size_t phase) {
   ConvGeometry geometry{.images = problem.n};
-  bool phases = false;  // several, whose kernel is the same
   if (problem.pass == ConvPass::kDgrad && TakesAllPhases(schedule)) {
     DescribeWholeGradient(problem, geometry);
   } else if (problem.pass == ConvPass::kDgrad) {
     const std::vector<GradientPhase> all = PhasesOf(problem);
-    phases = all.size() > 1;
+    geometry.one_of_several = all.size() > 1;
     DescribePhase(problem, all.at(phase), geometry);
   } else {
     DescribeForward(problem, geometry);
@@ -160,7 +159,7 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
   const bool roomy = schedule.tile_n <= kNarrowTile || schedule.tile_k <= kShortBlock;
   geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 &&
-                          !phases && geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter &&
+                          !geometry.one_of_several && geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter &&
                           roomy;
   return geometry;
 }

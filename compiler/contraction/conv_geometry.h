@@ -37,6 +37,7 @@ struct ConvGeometry {
   // pixel where that is no whole number: a gradient of x whose threads take all phases at once.
   Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
   Spatial first{};                 // of a gradient of x: its GradientPhase::first
+  bool one_of_several = false;     // phases of a gradient of x, each a launch of the same kernel
   Spatial last_tap{}, tap_step{};  // of a packed filter: tap u is tap last_tap - u * tap_step of the one in memory
   bool divides = false;
   int64_t images = 1;

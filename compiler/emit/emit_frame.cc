@@ -33,14 +33,25 @@ class FrameEmitter {
     cx_.cluster = &cluster;
     InitBarriers(warp);
     AllocateTensorMemory(warp);
-    // Up to here nothing was read that another kernel may write: the launch overlaps the end of the one before.
-    if (!program_.LoadsEarly()) emitter_.GridWait();
+    BeginAfterOthers();
     Dispatch(tid, warp);
     FreeTensorMemory(warp);
+    // What waits for this launch waits for those that it has overlapped with.
+    if (program_.OverlapsLaunches()) emitter_.GridWait();
     emitter_.Return();
   }
 
  private:
+  // Up to here nothing was read that another kernel may write: the launch overlaps the end of the one before, and with
+  // launches of the same plan all of it.
+  void BeginAfterOthers() {
+    if (program_.LoadsEarly()) return;
+    if (!program_.OverlapsLaunches()) return emitter_.GridWait();
+    emitter_.If(emitter_.ir().CreateICmpEQ(cx_.Param(ir::Binding::kFollows), emitter_.C32(0)),
+                [&] { emitter_.GridWait(); });
+    emitter_.LaunchDependents();
+  }
+
   llvm::Type* TypeOf(ir::ParamKind kind) {
     switch (kind) {
       case ir::ParamKind::kTensorMap:
@@ -176,14 +187,14 @@ class FrameEmitter {
         cx_.thread = b.CreateSub(tid, emitter_.C32(32 * role->first_warp));
         cx_.threads = 32 * role->warps;
         cx_.registers = role->registers;
-        const bool early = program_.LoadsEarly();
+        const bool early = program_.LoadsEarly(), told = early || program_.OverlapsLaunches();
         if (early && !role->early) emitter_.GridWait();
         // The next kernel may fill its ring from now on, too.
         if (role->early) emitter_.LaunchDependents();
         cx_.blocks = program_.Blocks(*role);
         EmitRole(cx_, *role);
         // Its last tile is in flight: the prologue of the next kernel overlaps with the rest of this one.
-        if (role == Loader() && !early) emitter_.LaunchDependents();
+        if (role == Loader() && !told) emitter_.LaunchDependents();
       });
     }
   }

@@ -1,5 +1,5 @@
-// Filters, transposed and in another order of taps: a lane reads one channel of several filters, adjacent lanes
-// adjacent channels, and stores the filters' elements of that channel as 16-byte words.
+// Filters in another order: a lane makes one row of the copy, and stores its elements as 16-byte words. Transposed
+// ones it reads from several filters, adjacent lanes adjacent channels.
 #include <vector>
 
 #include "compiler/emit/emit_program.h"
@@ -21,24 +21,23 @@ class FilterPackEmitter {
         dimensions_(attrs.planes ? 3 : 2),
         bytes_(static_cast<int>(DataTypeBytes(cx.program.operand_type))),
         piece_(kStoredBytes / bytes_),
-        filters_(cx.Param(Binding::kChannels)),
-        channels_(cx.Param(Binding::kN)) {}
+        elements_(cx.Param(Binding::kChannels)),
+        rows_(cx.Param(Binding::kN)) {}
 
-  // `matrix`: of the transposed matrices, one for each tap of each group, taps fastest.
-  void Emit(Value* filter, Value* channel, Value* matrix) {
+  // `element`: the first one of a tap, in a row of the copy. `matrix`: a tap of a group of the copy, taps fastest.
+  void Emit(Value* element, Value* row, Value* matrix) {
     Value* group = matrix;
-    Value* taken = Tap(matrix, group);
-    Value* channel_of_lane = b_.CreateAdd(channel, cx_.lane);
-    Value* of_x = b_.CreateAdd(b_.CreateMul(group, channels_), channel_of_lane);
-    Value* from = b_.CreateAdd(taken, b_.CreateMul(Wide(b_.CreateMul(group, filters_)), cx_.Param(Binding::kPitchB)));
-    from = Address(Binding::kBaseB, b_.CreateAdd(from, Wide(channel_of_lane)));
-    Value* to = b_.CreateAdd(b_.CreateMul(Wide(of_x), RowPitch()), b_.CreateMul(Wide(tap_), Wide(tap_pitch_)));
-    to = Address(Binding::kWorkspace, to);
-    Value* inside = b_.CreateICmpULT(channel_of_lane, channels_);
+    Value* tap = Tap(matrix, group);
+    row_ = b_.CreateAdd(row, cx_.lane);
+    Value* to = b_.CreateMul(Wide(b_.CreateAdd(b_.CreateMul(group, rows_), row_)), RowPitch());
+    to = Address(Binding::kWorkspace, b_.CreateAdd(to, b_.CreateMul(Wide(tap_), Wide(tap_pitch_))));
+    Value* filters = attrs_.transposed ? elements_ : rows_;
+    Value* from = b_.CreateAdd(tap, b_.CreateMul(Wide(b_.CreateMul(group, filters)), cx_.Param(Binding::kPitchB)));
+    from = Address(Binding::kBaseB, from);
     const int pieces = cx_.program.tile_m / piece_ / (cx_.threads / 32);
     for (int i = 0; i < pieces; ++i) {
       Value* piece = b_.CreateAdd(b_.CreateMul(cx_.warp, e_.C32(pieces)), e_.C32(i));
-      CopyPiece(from, to, b_.CreateAdd(filter, b_.CreateMul(piece, e_.C32(piece_))), inside);
+      CopyPiece(from, to, b_.CreateAdd(element, b_.CreateMul(piece, e_.C32(piece_))));
     }
   }
 
@@ -47,7 +46,7 @@ class FilterPackEmitter {
   Value* Bytes(Value* elements) { return b_.CreateMul(elements, e_.C64(bytes_)); }
   Value* Address(Binding base, Value* elements) { return b_.CreateAdd(cx_.Param(base), Bytes(elements)); }
 
-  // Where in a filter the matrix's tap lies, with tap_ its number in the copy; `matrix` becomes its group.
+  // Where in a filter the matrix's tap lies, with tap_ its number in the copy; `group` becomes the matrix's.
   Value* Tap(Value* matrix, Value*& group) {
     constexpr Binding kDistances[] = {Binding::kStrideB, Binding::kRowB, Binding::kPlaneB};
     Value* rest = matrix;
@@ -64,9 +63,9 @@ class FilterPackEmitter {
     }
     group = rest;
     tap_ = b_.CreateURem(matrix, taps_);
-    tap_pitch_ = filters_;
+    tap_pitch_ = elements_;
     if (!attrs_.dense) {
-      Value* pieces = b_.CreateUDiv(b_.CreateAdd(filters_, e_.C32(piece_ - 1)), e_.C32(piece_));
+      Value* pieces = b_.CreateUDiv(b_.CreateAdd(elements_, e_.C32(piece_ - 1)), e_.C32(piece_));
       tap_pitch_ = b_.CreateMul(pieces, e_.C32(piece_));
     }
     return offset;
@@ -79,20 +78,42 @@ class FilterPackEmitter {
     return b_.CreateAnd(b_.CreateAdd(row, e_.C64(line - 1)), e_.C64(~(line - 1)));
   }
 
-  void CopyPiece(Value* from, Value* to, Value* filter, Value* inside) {
-    Value* pitch = cx_.Param(Binding::kPitchB);
-    const auto is_filter = [&](int i) {
-      return b_.CreateAnd(inside, b_.CreateICmpULT(b_.CreateAdd(filter, e_.C32(i)), filters_));
-    };
-    std::vector<Value*> elements;
-    for (int i = 0; i < piece_; ++i) {
-      Value* offset = b_.CreateMul(Wide(b_.CreateAdd(filter, e_.C32(i))), pitch);
-      elements.push_back(e_.LoadGlobalElement(bytes_, b_.CreateAdd(from, Bytes(offset)), is_filter(i)));
+  // Where an element of the lane's row lies, from the first filter of the group on, and whether the row has it: of
+  // merged groups only those of one group's rows and elements meet.
+  struct Origin {
+    Value* offset;
+    Value* exists;
+  };
+  Origin OriginOf(Value* element) {
+    Value* exists = IsInside(element);
+    Value* channel = attrs_.transposed ? row_ : element;
+    if (attrs_.merged > 1) {
+      Value* of_row = b_.CreateUDiv(rows_, e_.C32(attrs_.merged));
+      Value* of_element = b_.CreateUDiv(elements_, e_.C32(attrs_.merged));
+      Value* same = b_.CreateICmpEQ(b_.CreateUDiv(row_, of_row), b_.CreateUDiv(element, of_element));
+      exists = b_.CreateAnd(exists, same);
+      channel = b_.CreateURem(channel, attrs_.transposed ? of_row : of_element);
     }
-    Value* first = b_.CreateAdd(to, Bytes(Wide(filter)));
-    if (!attrs_.dense) return e_.StoreGlobal(first, e_.JoinElements(bytes_, elements), is_filter(0));
+    Value* filter = attrs_.transposed ? element : row_;
+    return {b_.CreateAdd(b_.CreateMul(Wide(filter), cx_.Param(Binding::kPitchB)), Wide(channel)), exists};
+  }
+  Value* IsInside(Value* element) {
+    return b_.CreateAnd(b_.CreateICmpULT(row_, rows_), b_.CreateICmpULT(element, elements_));
+  }
+
+  void CopyPiece(Value* from, Value* to, Value* first) {
+    std::vector<Value*> elements, inside;
+    for (int i = 0; i < piece_; ++i) {
+      Value* element = b_.CreateAdd(first, e_.C32(i));
+      const Origin origin = OriginOf(element);
+      inside.push_back(IsInside(element));
+      elements.push_back(e_.LoadGlobalElement(bytes_, b_.CreateAdd(from, Bytes(origin.offset)), origin.exists));
+    }
+    Value* start = b_.CreateAdd(to, Bytes(Wide(first)));
+    if (!attrs_.dense) return e_.StoreGlobal(start, e_.JoinElements(bytes_, elements), inside[0]);
     for (int i = 0; i < piece_; ++i)
-      StoreElement(b_.CreateAdd(first, e_.C64(i * bytes_)), elements[static_cast<size_t>(i)], is_filter(i));
+      StoreElement(b_.CreateAdd(start, e_.C64(i * bytes_)), elements[static_cast<size_t>(i)],
+                   inside[static_cast<size_t>(i)]);
   }
   void StoreElement(Value* to, Value* element, Value* inside) {
     if (bytes_ == 4) return e_.StoreGlobal(to, {element}, inside);
@@ -105,15 +126,16 @@ class FilterPackEmitter {
   const ir::PackFilterAttrs& attrs_;
   const size_t dimensions_;
   const int bytes_, piece_;                                        // of an element, and elements of a piece
-  Value *const filters_, *const channels_;                         // of a group
+  Value *const elements_, *const rows_;                            // of a tap, and of a group, in the copy
+  Value* row_ = nullptr;                                           // of the lane, in its group
   Value *tap_ = nullptr, *taps_ = nullptr, *tap_pitch_ = nullptr;  // in the copy
 };
 
 }  // namespace
 
-void EmitPackFilter(const RoleContext& cx, const ir::PackFilterAttrs& attrs, Value* filter, Value* channel,
+void EmitPackFilter(const RoleContext& cx, const ir::PackFilterAttrs& attrs, Value* element, Value* row,
                     Value* matrix) {
-  FilterPackEmitter(cx, attrs).Emit(filter, channel, matrix);
+  FilterPackEmitter(cx, attrs).Emit(element, row, matrix);
 }
 
 }  // namespace laneshift::compiler

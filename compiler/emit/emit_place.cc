@@ -109,6 +109,11 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
       bytes_(static_cast<int>(DataTypeBytes(attrs.type))),
       columns_(ColumnsOf(cx, attrs.operand)) {
   auto& b = cx.e.ir();
+  Value* block_rows = nullptr;
+  if (const int blocks = cx.program.diagonal_blocks; blocks > 1) {
+    block_rows = b.CreateUDiv(cx.Param(Binding::kM), cx.e.C32(blocks));
+    columns_ = b.CreateUDiv(columns_, cx.e.C32(blocks));
+  }
   std::optional<RowPlace> first;  // of the lane's rows, where these are in one line of pixels
   for (int j = 0; j < layout.Registers(); ++j) {
     if (rows_.find(index_.RowOf(j)) != rows_.end()) continue;
@@ -116,7 +121,13 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
                            : PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
     if (!first && layout.HasRunsOfRows() && attrs.rows == ir::RowMap::kPixels) first = place;
     place.inside = InLiveRow(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
-    Value* offset = b.CreateAdd(place.offset, b.CreateZExt(index_.first_column, cx.e.I64()));
+    Value* from = b.CreateZExt(index_.first_column, cx.e.I64());
+    if (block_rows != nullptr) {
+      Value* first_column = b.CreateMul(b.CreateUDiv(index_.Row(j), block_rows), columns_);
+      first_columns_[index_.RowOf(j)] = first_column;
+      from = b.CreateSub(from, b.CreateZExt(first_column, cx.e.I64()));
+    }
+    Value* offset = b.CreateAdd(place.offset, from);
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
     rows_[index_.RowOf(j)] = {place.inside, base};
   }
@@ -128,7 +139,9 @@ Value* GlobalFragment::Address(int j) const {
 
 Value* GlobalFragment::Inside(int j) const {
   auto& b = cx_.e.ir();
-  return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(index_.Column(j), columns_));
+  Value* column = index_.Column(j);
+  if (!first_columns_.empty()) column = b.CreateSub(column, first_columns_.at(index_.RowOf(j)));
+  return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(column, columns_));
 }
 
 std::vector<Value*> Run(const Fragment& fragment, int first, int count) {

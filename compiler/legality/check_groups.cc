@@ -3,6 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
+#include "ir/epilogue_steps.h"
+
 namespace laneshift::compiler {
 namespace {
 
@@ -36,6 +39,19 @@ Status CheckPartsOfK(const Schedule& s) {
 Status CheckGroups(const Contraction& contraction, const Schedule& schedule) {
   if (contraction.grouped) return CheckGroupsOfRows(schedule);
   return contraction.parts_of_k ? CheckPartsOfK(schedule) : Ok();
+}
+
+Status CheckMerged(const Contraction& contraction, const Schedule& s) {
+  if (s.merge_groups == 1 || s.reuse == Reuse::kDirect) return Ok();
+  if (contraction.a.kind != SourceKind::kPixels)
+    return NotOfGroups("merge_groups is for groups of channels of a convolution; use merge_groups=1");
+  if (contraction.merged != s.merge_groups)
+    return NotOfGroups(base::Cat("merge_groups=", s.merge_groups, " does not divide groups=", contraction.ChannelGroups()));
+  if (ir::HasSplitGateUp(contraction.epilogue()))
+    return NotOfGroups("gates are the first half of a group's filters, which merge_groups would mix; use merge_groups=1");
+  if (contraction.IsDiagonal() && s.d_store != StorePath::kDirect)
+    return NotOfGroups("with merge_groups only the blocks of one group's channels are stored; use d_store=direct");
+  return Ok();
 }
 
 }  // namespace laneshift::compiler

@@ -1,4 +1,5 @@
-// What a schedule may ask for where sizes of groups, of rows or of K, are in device memory.
+// What a schedule may ask for where sizes of groups, of rows or of K, are in device memory, and where it merges groups
+// of channels.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -11,5 +12,8 @@ namespace laneshift::compiler {
 
 // A part of CheckSchedule. kUnsupported names the rule; Ok for contractions without such groups.
 Status CheckGroups(const Contraction& contraction, const Schedule& schedule);
+// Groups of channels that a schedule multiplies as one (merge_groups=), before other rules take them as one;
+// reuse=direct has a rule for them.
+Status CheckMerged(const Contraction& contraction, const Schedule& schedule);
 
 }  // namespace laneshift::compiler

@@ -24,6 +24,8 @@ Status CheckNumerics(const Contraction& contraction, const Schedule& s) {
     return NotWithNumerics("split_k sums the tiles of an incomplete wave in slices of K", "split_k=1");
   if (s.reuse == Reuse::kDirect && contraction.a.kind == SourceKind::kMatrix)
     return NotWithNumerics("reuse=direct divides K among lanes, and multiplies only a few vectors", "reuse=none");
+  if (contraction.merged > 1)
+    return NotWithNumerics("merge_groups adds zeros of other groups between the products of one", "merge_groups=1");
   if (!contraction.RowsArePixels()) return Ok();
   if (s.reuse > Reuse::kIm2col) {
     return NotWithNumerics("this reuse of activations sums the taps of a filter in another order", "reuse=im2col");

@@ -14,7 +14,7 @@ using ir::Builder;
 using ir::StoredTensor;
 using ir::ValueId;
 
-// A lane has a channel of x, and kPieces of 16 bytes of channels of y: whole 32-byte sectors of the copy.
+// A lane has a row of the copy, and kPieces of 16 bytes of one tap: whole 32-byte sectors of the copy.
 constexpr int kWarps = 4, kLanes = 32, kPieces = 2;
 constexpr int64_t kPieceBytes = 16;
 
@@ -31,7 +31,7 @@ DataType TypeOfSize(DataType type) {
 bool ReadsFilterInPlace(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   constexpr int kPatternBytes = 1024, kPatternRows = 8;
   const int64_t a_bytes = base::RoundUp(schedule.tile_m, kPatternRows) * contraction.a.BytesOf(schedule.tile_k);
-  return schedule.a_load != LoadPath::kCopy && schedule.reuse != Reuse::kLaneShift &&
+  return contraction.merged == 1 && schedule.a_load != LoadPath::kCopy && schedule.reuse != Reuse::kLaneShift &&
          !Transposes(contraction.b, target) && a_bytes % kPatternBytes == 0;
 }
 
@@ -86,7 +86,7 @@ Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedu
   ir::Role role{.name = "copy_b", .kind = ir::RoleKind::kCopy, .warps = kWarps};
   Builder b(program, role.body);
   const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
-  ValueId products = b.ParamValue(Binding::kBatch);  // transposed matrices: a tap of a group
+  ValueId products = b.ParamValue(Binding::kBatch);  // matrices: a tap of a group
   for (size_t d = 0; d < dimensions; ++d) products = b.Mul({products, b.ParamValue(ir::kSpatialBindings[d].taps)});
   const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kChannels), tile_m});
   const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
@@ -94,7 +94,10 @@ Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedu
   b.InBody([&] {
     b.PackFilter({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
                   Builder::Argument(first, 2)},
-                 {.planes = planes, .dense = IsDense(schedule)});
+                 {.planes = planes,
+                  .dense = IsDense(schedule),
+                  .transposed = IsTransposedFilter(contraction.b),
+                  .merged = static_cast<int>(contraction.merged)});
   });
   program.roles.push_back(std::move(role));
   return LowerProgram(std::move(program), target);

@@ -63,6 +63,7 @@ class KernelPlanner {
     const Contraction contraction = ContractionOf(problem_, schedule_, number);
     PlannedLaunch product{.purpose = LaunchPurpose::kMain,
                           .repeats = number > 0,
+                          .overlaps = contraction.follows && program.OverlapsLaunches(),
                           .params = BindParams(contraction, schedule_, program),
                           .geometry = GeometryOf(program, DivisionOf(contraction))};
     product.program = std::move(program);

@@ -33,6 +33,7 @@ enum class LaunchPurpose : uint8_t { kPack, kMain, kFold, kReduce };
 struct PlannedLaunch {
   LaunchPurpose purpose{};
   bool repeats = false;              // an earlier launch has the same program, with other parameters
+  bool overlaps = false;             // it may run at the same time as the launch before it
   ir::Program program{};             // lowered, with its storage
   std::vector<BoundParam> params{};  // of the program, in order; those in the workspace have their offset
   LaunchGeometry geometry{};

@@ -191,6 +191,22 @@ TEST(PlanKernels, LaunchesAGradientForEachPhase) {
   EXPECT_EQ(places, (std::set<int64_t>{0, 128, 11 * 128, 12 * 128}));
 }
 
+// Phases that share neither partial sums nor packed filters run at the same time.
+TEST(PlanKernels, LaunchesOfPhasesOverlap) {
+  const char* const strided = "conv_dgrad n=2 h=9 w=11 c=64 k=64 r=3 s=3 pad=1 stride=2";
+  const auto overlaps = [](const char* problem, const char* schedule) {
+    std::vector<bool> listed;
+    for (const PlannedLaunch& launch : PlanOf(problem, schedule).plan.launches) listed.push_back(launch.overlaps);
+    return listed;
+  };
+  EXPECT_EQ(overlaps(strided, "tile=64x64x64 stages=4 acc=1 reuse=im2col"),
+            (std::vector<bool>{false, true, true, true}));
+  EXPECT_EQ(overlaps(strided, "tile=64x64x64 stages=4 acc=1 reuse=im2col split_k=2"), std::vector<bool>(4, false));
+  EXPECT_EQ(overlaps(strided, "tile=64x64x64 stages=4 acc=1 reuse=im2col b_load=pack"), std::vector<bool>(8, false));
+  EXPECT_EQ(overlaps("conv_dgrad n=2 h=9 w=11 c=64 k=64 r=3 s=3 pad=1", "tile=64x64x64 stages=4 acc=1 reuse=im2col"),
+            std::vector<bool>(1, false));
+}
+
 // Down to its key.
 TEST(PlanKernels, TakesTheForwardKernelForAGradientOfX) {
   const std::string extents = " n=2 h=9 w=11 c=64 k=64 r=3 s=3 pad=1";

@@ -161,8 +161,12 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
   for (const Operand operand : kPackableOperands) {
     const OperandSource& source = contraction.Of(operand);
     const std::string_view name = ir::OperandName(operand);
-    if (IsTransposedFilter(contraction.b) && operand == Operand::kB) {
+    if (NeedsFilterPack(contraction) && operand == Operand::kB) {
       if (IsPacked(schedule, operand)) continue;
+      if (contraction.merged > 1)
+        return MakeError(ErrorCode::kUnsupported,
+                         Cat("with merge_groups a separate kernel packs ", source.name, " with zeros for the channels of ",
+                             "other groups; use b_load=pack"));
       if (schedule.b_load == LoadPath::kTma && ReadsFilterInPlace(contraction, schedule, target)) continue;
       return MakeError(ErrorCode::kUnsupported,
                        Cat("a gradient of x reads ", source.name,
@@ -228,7 +232,8 @@ int64_t PackedBytes(const Contraction& contraction, const Schedule& schedule, Op
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  const bool packable = stored.kind != SourceKind::kFilter || IsTransposedFilter(stored);
+  const bool packable =
+      stored.kind != SourceKind::kFilter || IsTransposedFilter(stored) || schedule.merge_groups > 1;
   return packable ? stored.BytesOf(stored.memory.Elements()) : 0;
 }
 
@@ -260,7 +265,7 @@ namespace {
 
 // A step that packs filters packs nothing else.
 bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
-  return IsTransposedFilter(contraction.b) && IsPacked(schedule, Operand::kB);
+  return NeedsFilterPack(contraction) && IsPacked(schedule, Operand::kB);
 }
 bool IsIm2colStep(const Contraction& contraction, const Schedule& schedule) {
   return contraction.taps == FilterTaps::kPackedColumns && IsPacked(schedule, Operand::kB);

@@ -5,8 +5,8 @@
 //   matrices and pixels that the TMA cannot reach (compiler/legality/tma_addressable.h): the same rows, aligned
 //   pixels of a few channels that a gradient of filters is computed from: a row for each output pixel, of all that the
 //   filter covers (compiler/plan/im2col_packing.h)
-//   filters that a gradient of x is computed from: a row for each channel of x, of taps of channels of y, the taps in
-//   the order in which the gradient reads them (compiler/plan/filter_packing.h)
+//   filters that a gradient of x is computed from, and those of merged groups: a row for each column of the product
+//   (compiler/plan/filter_packing.h)
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -90,6 +90,7 @@ struct Schedule {
   RowSide rows = RowSide::kM;
   Consumers consumers = Consumers::kCooperative;
   int split_k = 1;  // split-K slices of the tiles that do not fill a round of CTAs; 1: none
+  int merge_groups = 1;  // adjacent groups of channels of a convolution that are multiplied as one
 
   bool operator==(const Schedule&) const = default;
 };
