@@ -175,7 +175,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_masked", "sm_100a", "grouped_gemm groups=4 m=512 n=256 k=256 layout=masked beta=1",
        "tile=128x128 stages=4 d_store=rows"},
       {"gemm_grouped_scales", "sm_90a", "grouped_gemm groups=4 m=2048 n=256 k=512 a=e4m3 scale=block",
-       "tile=256x128x128 stages=3 math=2 d_store=rows"},
+       "tile=128x160x128 stages=3 d_store=rows"},
       {"gemm_masked_scales", "sm_100a", "grouped_gemm groups=4 m=512 n=256 k=512 layout=masked a=e4m3 scale=block",
        "tile=128x64x128 stages=5 d_store=rows"},
       {"gemm_parts", "sm_90a", "grouped_gemm groups=4 m=256 n=256 k=2048 layout=k d=f32 beta=1",

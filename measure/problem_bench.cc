@@ -20,6 +20,7 @@ using store::Verdict;
 
 // The maximum number of products for which the host computes the whole reference.
 constexpr double kMaxHostProducts = 6e10;
+constexpr double kMaxGpuProducts = 2e9;  // of a trial on a GPU, whose deadline is a few seconds
 constexpr int64_t kHostSamples = 8192;
 
 Trial Failed(Verdict verdict, std::string detail) { return {.verdict = verdict, .detail = std::move(detail)}; }
@@ -83,7 +84,7 @@ Result<std::optional<std::string>> ProblemBench::Compare(const Problem& problem,
     const auto evaluate = [&](size_t index, const std::vector<float>& inputs, int64_t count) {
       return functions.Evaluate(index, inputs, count);
     };
-    if (ProblemFlops(problem) / 2 <= kMaxHostProducts) {
+    if (ProblemFlops(problem) / 2 <= (engine_.parts().emulated ? kMaxHostProducts : kMaxGpuProducts)) {
       LS_ASSIGN(comparison, CompareAll(problem, host, d, evaluate));
     } else {
       LS_ASSIGN(comparison, CompareSample(problem, host, d, kHostSamples, options_.seed, evaluate));
