@@ -16,7 +16,8 @@ using base::Cat;
 
 constexpr int kLanes = 32;
 constexpr int kWordsOfAccess = 4, kBitsOfWord = 32;
-constexpr int kRegistersOfMany = 16;  // vectors
+constexpr int kRegistersOfMany = 32;   // vectors
+constexpr int kRegistersOfNarrow = 5;  // elements, for each vector
 constexpr int kRegistersOfGemv = 34;  // besides sums, operands and their addresses; with fewer ptxas spilled (CUDA 13)
 constexpr int kMostRegistersOfThread = 255;
 constexpr int kMostDepth = 4096;  // of a block, that a schedule can say
@@ -50,9 +51,10 @@ int RunOf(const Contraction& c) {
 int RegistersOf(const ir::GemvAttrs& g) {
   const bool scaled = g.scale_run > 0;
   const int words = scaled ? 2 * kWordsOfAccess + 1 : kWordsOfAccess;  // of a line or vector
-  const int widened = DataTypeBits(g.type) < 16 ? 2 * kWordsOfAccess : kBitsOfWord / 16;
+  const bool narrow = DataTypeBits(g.type) < 16;
+  const int widened = narrow ? 2 * kWordsOfAccess : kBitsOfWord / 16;
   return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * (g.lines + g.vectors) +
-         (g.vectors > 4 ? kRegistersOfMany : 0) + kRegistersOfGemv;
+         (g.vectors > 4 ? kRegistersOfMany : 0) + (narrow ? kRegistersOfNarrow * g.vectors : 0) + kRegistersOfGemv;
 }
 
 struct Extents {
