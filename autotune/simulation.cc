@@ -267,9 +267,9 @@ class RoleRun {
         time_.Spend(Bound::kEpilogue, AccumulatorReadClocks(step, machine));
         return true;
       case StepKind::kConvert:
-        time_.Spend(step.multiplied ? Bound::kIssue : Bound::kEpilogue,
-                    step.elements * std::max(step.operations / machine.arithmetic_rate,
-                                             step.special / machine.special_rate));
+        time_.Spend(
+            step.multiplied ? Bound::kIssue : Bound::kEpilogue,
+            step.elements * std::max(step.operations / machine.arithmetic_rate, step.special / machine.special_rate));
         return true;
       case StepKind::kReadGlobal:
         time_.Spend(step.multiplied ? Bound::kLoadLatency : Bound::kEpilogue, step.issues * machine.global_latency);

@@ -150,7 +150,7 @@ constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
 constexpr int64_t kMostResidentBlocks = 64;
-constexpr int64_t kMostDirectTaps = 1024;          // that a schedule can say
+constexpr int64_t kMostDirectTaps = 1024;  // that a schedule can say
 constexpr int kGemvMath[] = {4, 2, 1}, kGemvStages[] = {2, 4, 8};
 constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves

@@ -51,9 +51,10 @@ class GemvKernel {
             [this](Builder& b) {
               SumsEpilogue{plan_, terms_, steps_, kProducts, gemv_.copies}.StoreTiles(b, Tiles());
             });
-    AddRole(program_,
-            {.name = "sum", .kind = RoleKind::kCopy, .first_warp = kEpilogueWarp, .warps = warps_, .early = gemv_.waits},
-            [this](Builder& b) { SumTiles(b); });
+    AddRole(
+        program_,
+        {.name = "sum", .kind = RoleKind::kCopy, .first_warp = kEpilogueWarp, .warps = warps_, .early = gemv_.waits},
+        [this](Builder& b) { SumTiles(b); });
     return std::move(program_);
   }
 

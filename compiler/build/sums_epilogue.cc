@@ -24,8 +24,7 @@ void SumsEpilogue::StoreTiles(Builder& b, const TileLoop& tiles) const {
 
 void SumsEpilogue::StoreTile(Builder& b, const Corner& corner, ValueId sums, const TensorScales& scales) const {
   const bool along_n = plan.rows_along_n;
-  const ValueId own =
-      b.Add({along_n ? corner.column : corner.row, b.WarpRow({}, {.rows = steps.RowsOfWarp()})});
+  const ValueId own = b.Add({along_n ? corner.column : corner.row, b.WarpRow({}, {.rows = steps.RowsOfWarp()})});
   Subtile subtile{.fragment = sums,
                   .row = along_n ? corner.row : own,
                   .column = along_n ? own : corner.column,

@@ -99,7 +99,8 @@ class GemvEmitter {
             .start = b_.CreateAdd(cx_.Param(ir::BaseOf(operand)), Bytes(offset)),
             .factors = IsScaled() ? FindFactors(operand, stored, extent) : nullptr};
   }
-  // In the 128x4 layout: four adjacent scale factors of a row are a word, the blocks of a row follow each other along k.
+  // In the 128x4 layout: four adjacent scale factors of a row are a word, the blocks of a row follow each other along
+  // k.
   Value* FindFactors(Operand operand, Value* row, Value* extent) const {
     Value* rows = b_.CreateUDiv(b_.CreateAdd(extent, e_.C32(ScaleBlock::kRows - 1)), e_.C32(ScaleBlock::kRows));
     const auto of_block = static_cast<uint32_t>(attrs_.Run());

@@ -132,8 +132,7 @@ std::vector<Value*> Emitter::WidenFourPairs(Value* word) {
   std::string text = "{ .reg .b8 pair<4>; mov.b32 {pair0, pair1, pair2, pair3}, $4; ";
   for (int i = 0; i < kPairs; ++i) text += base::Cat("cvt.rn.f16x2.e2m1x2 $", i, ", pair", i, "; ");
   auto* words = llvm::StructType::get(b_.getContext(), std::vector<Type*>(kPairs, I32()));
-  std::vector<Value*> pairs =
-      Unpack(PureAsm(text + "}", AsmConstraints("=&r", kPairs) + ",r", words, {word}), kPairs);
+  std::vector<Value*> pairs = Unpack(PureAsm(text + "}", AsmConstraints("=&r", kPairs) + ",r", words, {word}), kPairs);
   for (Value*& pair : pairs) pair = b_.CreateBitCast(pair, llvm::FixedVectorType::get(b_.getHalfTy(), 2));
   return pairs;
 }

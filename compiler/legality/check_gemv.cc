@@ -16,14 +16,14 @@ using base::Cat;
 
 constexpr int kLanes = 32;
 constexpr int kWordsOfAccess = 4, kBitsOfWord = 32;
-constexpr int kRegistersOfMany = 16;  // vectors
-constexpr int kRegistersOfGemv = 34;  // besides sums, operands and their addresses; with fewer ptxas spilled (CUDA 13)
+// Besides sums, operands and their addresses. With fewer ptxas spilled (CUDA 13): of many vectors, and of elements of 8
+// bits and fewer, one more for each access.
+constexpr int kRegistersOfGemv = 34, kManyVectors = 4, kRegistersOfMany = 28, kRegistersOfManyNarrow = 16;
+constexpr int kRegistersOfNarrow = 4;
 constexpr int kMostRegistersOfThread = 255;
 constexpr int kMostDepth = 4096;  // of a block, that a schedule can say
 
-Error NotGemv(std::string message) {
-  return MakeError(ErrorCode::kUnsupported, "reuse=direct " + std::move(message));
-}
+Error NotGemv(std::string message) { return MakeError(ErrorCode::kUnsupported, "reuse=direct " + std::move(message)); }
 
 bool IsScaled(const Contraction& c) { return ir::BlockScalingOf(c.scale).has_value(); }
 
@@ -50,9 +50,13 @@ int RunOf(const Contraction& c) {
 int RegistersOf(const ir::GemvAttrs& g) {
   const bool scaled = g.scale_run > 0;
   const int words = scaled ? 2 * kWordsOfAccess + 1 : kWordsOfAccess;  // of a line or vector
-  const int widened = DataTypeBits(g.type) < 16 ? 2 * kWordsOfAccess : kBitsOfWord / 16;
+  const bool narrow = DataTypeBits(g.type) < 16;
+  const int widened = narrow ? 2 * kWordsOfAccess : kBitsOfWord / 16;
+  int besides = kRegistersOfGemv;
+  if (narrow) besides += kRegistersOfNarrow + g.stages * g.lines;
+  if (g.vectors > kManyVectors) besides += narrow ? kRegistersOfManyNarrow : kRegistersOfMany;
   return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * (g.lines + g.vectors) +
-         (g.vectors > 4 ? kRegistersOfMany : 0) + kRegistersOfGemv;
+         besides;
 }
 
 struct Extents {
@@ -69,8 +73,8 @@ Status CheckGemvOperands(const Contraction& c, const target::Target& target) {
   if (c.HasDeviceSizes() || c.IsSparse())
     return NotGemv("multiplies dense matrices of sizes that the host knows; use reuse=none");
   if (std::min(c.m, c.n) > kMost)
-    return NotGemv(Cat("multiplies a matrix by at most ", kMost, " vectors, m or n, and m=", c.m, " n=", c.n,
-                       "; use reuse=none"));
+    return NotGemv(
+        Cat("multiplies a matrix by at most ", kMost, " vectors, m or n, and m=", c.m, " n=", c.n, "; use reuse=none"));
   LS_TRY(CheckGemvTypes(c, target));
   if (c.d_scale != OutputScaling::kNone)
     return NotGemv("has no lane with a block of D, so that d_scale=none; use reuse=none");
@@ -80,11 +84,12 @@ Status CheckGemvOperands(const Contraction& c, const target::Target& target) {
     if (source.inner_axis != ir::Axis::kK)
       return NotGemv(Cat("reads rows along k; use ", source.name, "_major=k or reuse=none"));
     if (GatherWidth(source) == 1)
-      return NotGemv(Cat("reads 16 bytes at once, and ", source.name,
-                         " or its rows are not multiples of them; use reuse=none"));
+      return NotGemv(
+          Cat("reads 16 bytes at once, and ", source.name, " or its rows are not multiples of them; use reuse=none"));
   }
   if (c.run % run != 0)
-    return NotGemv(Cat("has ", run, " adjacent elements of k in a lane, and k=", c.run, " is not a multiple of that; use reuse=none"));
+    return NotGemv(Cat("has ", run, " adjacent elements of k in a lane, and k=", c.run,
+                       " is not a multiple of that; use reuse=none"));
   return Ok();
 }
 
@@ -130,21 +135,21 @@ Status CheckGemvTile(const Contraction& c, const Schedule& s, const target::Targ
   const int copies = s.tile_k / block;
   if (s.tile_k % block != 0 || copies < 1 || s.tile_k > kMostDepth || copies > warps || warps % copies != 0)
     return NotGemv(Cat("divides a block of K among warps, ", block, " elements for each; use tile k=", block,
-                       " times a divisor of their number, ", warps, ", at most ", kMostDepth, ", instead of ", s.tile_k));
+                       " times a divisor of their number, ", warps, ", at most ", kMostDepth, ", instead of ",
+                       s.tile_k));
   const auto is_power = [](int count) { return count > 0 && (count & (count - 1)) == 0; };
   const ir::GemvAttrs gemv = GemvOf(c, s);
   const int most_lines = std::min(kGemvMostLines, kGemvMostSums / vectors);
   if (lines * copies % warps != 0 || !is_power(gemv.lines) || gemv.lines > most_lines)
-    return NotGemv(Cat("has 1, 2, 4, … lines of the matrix in each warp, at most ", most_lines, "; tile ",
-                       lines_side, "=", lines, " and k=", s.tile_k, " have ", lines, " lines in ", copies, " parts for ", warps,
+    return NotGemv(Cat("has 1, 2, 4, … lines of the matrix in each warp, at most ", most_lines, "; tile ", lines_side,
+                       "=", lines, " and k=", s.tile_k, " have ", lines, " lines in ", copies, " parts for ", warps,
                        " warps; use another tile or math="));
   const int registers = RegistersOf(gemv);
   const int threads = kLanes * (warps + ir::kWarpgroupWarps);
   const int most = std::min(kMostRegistersOfThread, target.registers_per_sm / threads / 8 * 8);
   if (registers <= most) return Ok();
   return NotGemv(Cat("needs ", registers, " registers a thread for ", gemv.lines, " lines in ", gemv.stages,
-                     " stages, and ", threads, " threads have ", most,
-                     "; use a smaller stages=, math= or tile k"));
+                     " stages, and ", threads, " threads have ", most, "; use a smaller stages=, math= or tile k"));
 }
 
 }  // namespace laneshift::compiler
