@@ -4,6 +4,7 @@ Nothing here knows which of the two it is. `open_driver` decides, once a process
 """
 import ctypes
 import os
+import types
 
 import ml_dtypes
 import numpy as np
@@ -42,6 +43,16 @@ def driver_version():
     return f"{version.value // 1000}.{version.value % 1000 // 10}"
 
 
+def capability():
+    """Ten times the device's compute capability: 90 or 100."""
+    digits = []
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+        value = ctypes.c_int()
+        call("cuDeviceGetAttribute", ctypes.byref(value), attribute, 0)
+        digits.append(value.value)
+    return 10 * digits[0] + digits[1]
+
+
 def synchronize():
     call("cuCtxSynchronize")
 
@@ -52,10 +63,12 @@ def dtype_of(name):
 
 
 class Array:
-    """A row-major array on the device, with what Triton asks of a tensor: data_ptr(), dtype, shape, stride().
+    """A row-major array on the device, with what Triton and tilelang ask of a tensor: data_ptr(), dtype, shape, stride(), device.
 
     A new one without contents is uninitialised, so that the emulator reports its first use before a store.
     """
+
+    device = types.SimpleNamespace(index=0)
 
     def __init__(self, shape, dtype):
         self.shape = tuple(shape)

@@ -5,7 +5,7 @@ import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEVICES = {"b200": "10.0", "h200": "9.0"}  # compute capabilities
-FRONTENDS = ("triton", "program")
+FRONTENDS = ("triton", "tilelang", "program")
 # What each row says, and what rows of one front end say besides.
 FIELDS = {"name": str, "project": str, "frontend": str, "devices": list, "exercises": str, "size": str, "oracle": str}
 PYTHON_FIELDS = {"packages": list, "function": str, "arguments": dict}

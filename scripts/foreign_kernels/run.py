@@ -30,7 +30,7 @@ import table
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS, PAGE = HERE / "results.json", ROOT / "docs" / "foreign-kernels.md"
-RUNS_OF_A_WORKER = 10  # of a process that imports NumPy and Triton once: few, so that --jobs and --budget divide the work evenly
+RUNS_OF_A_WORKER = 10  # of a process that imports its packages once: few, so that --jobs and --budget divide the work evenly
 
 
 class Missing(Exception):

@@ -65,7 +65,7 @@ def _cell(runs, profile):
         elif counts["passed"] == counts["runs"]:
             parts.append("ok" if counts["runs"] == 1 else f"{counts['runs']} ok")
         else:
-            parts.append(f"**{counts['runs'] - counts['passed']} of {counts['runs']} wrong**")
+            parts.append(f"**{counts['runs'] - counts['passed']} of {counts['runs']} failed**")
     return " / ".join(parts)
 
 

@@ -19,7 +19,7 @@ def main():
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "kernels"))
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     module, function = job["row"]["function"].split(":")
-    import case  # noqa: F401  NumPy and Triton are imported before the processes part
+    import case  # noqa: F401  NumPy and the front end are imported before the processes part
     importlib.import_module(module)
     for index, run in enumerate(job["runs"]):
         out = pathlib.Path(job["directory"]) / f"run-{os.getpid()}-{index}"
@@ -47,8 +47,8 @@ def _run(job, run, module, function, out):
         import case
         import device
         device.open_driver(job["emulator"])
-        import triton_frontend
-        triton_frontend.install(job["emulator"], job["directory"])
+        frontend = importlib.import_module(f"{job['row']['frontend']}_frontend")
+        frontend.install(job["emulator"], job["directory"])
         made = case.Case()
         getattr(importlib.import_module(module), function)(made, **job["row"]["arguments"])
         device.synchronize()

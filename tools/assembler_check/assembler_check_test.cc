@@ -175,21 +175,20 @@ TEST_F(VerifyAssembler, RefusesInOneLine) {
 }
 
 // The launches of a file repeated on another device: here an emulated one, which takes PTX instead of a cubin.
-TEST(DeviceRun, DoesWhatTheEmulatedRunDid) {
-  const std::string directory = LANESHIFT_SOURCE_DIR "/examples/emulate";
-  const auto ptx = base::ReadFile(directory + "/scale.ptx", 1 << 20);
-  auto text = base::ReadFile(directory + "/scale.json", 1 << 20);
+void ExpectRepeated(const std::string& directory, const std::string& name, const std::string& target) {
+  const auto ptx = base::ReadFile(Cat(directory, "/", name, ".ptx"), 1 << 20);
+  auto text = base::ReadFile(Cat(directory, "/", name, ".json"), 1 << 20);
   ASSERT_TRUE(ptx.has_value() && text.has_value());
-  auto file = ParseLaunchFile("scale.json", *text);
+  auto file = ParseLaunchFile(name + ".json", *text);
   ASSERT_TRUE(file.has_value()) << file.error().message;
   file->outputs.clear();
   EmulationTrace trace;
-  const auto outcome = RunEmulation("scale.ptx", *ptx, *file, {directory, false}, {}, &trace);
+  const auto outcome = RunEmulation(name + ".ptx", *ptx, *file, {directory, false}, {}, &trace);
   ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
   ASSERT_EQ(trace.after.size(), file->buffers.size());
   ASSERT_EQ(trace.kernels.size(), file->launches.size());
   EXPECT_NE(trace.before, trace.after);
-  const auto engine = Engine::Open({.device = "emulator", .store_directory = ":memory:"});
+  const auto engine = Engine::Open({.device = "emulator", .target = target, .store_directory = ":memory:"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const device::Device& device = engine->parts().device;
   const auto module = device::Module::LoadPtx(device.context(), *ptx);
@@ -197,6 +196,11 @@ TEST(DeviceRun, DoesWhatTheEmulatedRunDid) {
   const auto after = RunOnDevice(device, *module, *file, trace);
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_EQ(*after, trace.after);
+}
+
+TEST(DeviceRun, DoesWhatTheEmulatedRunDid) {
+  ExpectRepeated(LANESHIFT_SOURCE_DIR "/examples/emulate", "scale", "sm_100a");
+  ExpectRepeated(LANESHIFT_SOURCE_DIR "/tests/assemblers", "wgmma_ring", "sm_90a");  // with tensor maps
 }
 
 // The words of a drawn kernel, as they are compared: D of two runs is the same.

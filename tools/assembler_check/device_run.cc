@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "device/buffer.h"
+#include "device/context.h"
 #include "device/launch.h"
 #include "device/tensor_map.h"
 
@@ -90,6 +91,7 @@ Status LaunchStepOnDevice(const device::Module& module, const std::string& name,
 Result<std::vector<std::vector<uint8_t>>> RunOnDevice(const device::Device& device, const device::Module& module,
                                                       const LaunchFile& file, const EmulationTrace& trace) {
   const device::Context context = device.context();
+  LS_ASSIGN(const device::ActiveContext active, device::ActiveContext::Enter(context));  // tensor maps need it
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(context));
   Buffers buffers;
   for (const std::vector<uint8_t>& bytes : trace.before) {
