@@ -73,6 +73,16 @@ def gradients_picture():
     ], series, Axis(RATIO, [0.2, 0.3, 0.5, 0.7, 1, 1.25, 1.6], 0.16, 1.7, log=True), right=120, reference=1)
 
 
+def few_channels_picture():
+    passes = {"conv": "y", "conv_dgrad": "dx", "conv_wgrad": "dw"}
+    rows = rows_of("conv_few_channels_h200")
+    return dot_plot("bf16 convolutions with groups of 4 to 32 channels against cuDNN on an H200", [
+        Row(f"{label(row['problem'])}, {extents(row['problem'])['groups']} groups, {passes[row['problem'].split()[0]]}",
+            [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 1)
+        for row in sorted(rows, key=ratio)
+    ], [TUNED, FIRST], Axis(RATIO, [0.8, 1, 1.25, 1.5, 2], 0.78, 2.2, log=True), left=330, reference=1)
+
+
 def layers_picture():
     """Of each layer the rule's schedule and the last search that had it."""
     series = [Series("the rule's schedule", "ring", ORANGE), Series("the fastest of 20 to 70, later that day", "dot", BLUE),
@@ -289,6 +299,7 @@ PICTURES = {
     "convolution": conv_picture,
     "gradients": gradients_picture,
     "convolution_layers": layers_picture,
+    "few_channels": few_channels_picture,
     "fp8": fp8_picture,
     "fp8_block": fp8_block_picture,
     "operand_types": operand_types_picture,

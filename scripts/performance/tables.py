@@ -149,6 +149,15 @@ def depthwise_gradient_groups():
                           (("gradient of the input", "conv_dgrad"), ("gradient of the filter", "conv_wgrad")))
 
 
+def few_channels():
+    return against_cudnn(rows_of("conv_few_channels_h200"))
+
+
+def few_channels_groups():
+    return groups_by_pass("conv_few_channels_h200", (("forward", "conv"), ("gradient of the input", "conv_dgrad"),
+                                                     ("gradient of the filters", "conv_wgrad")))
+
+
 def fp8_promotion():
     found = {}
     for row in rows_of("fp8_promotion_h200"):
@@ -350,6 +359,8 @@ TABLES = {
     "depthwise_gradients": depthwise_gradients,
     "depthwise_gradient_groups": depthwise_gradient_groups,
     "depthwise_groups": depthwise_groups,
+    "few_channels": few_channels,
+    "few_channels_groups": few_channels_groups,
     "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,
     "conv_profiles": lambda: profiles("conv"),
