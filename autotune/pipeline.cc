@@ -145,8 +145,7 @@ void CountLaunches(const Problem& problem, const Schedule& schedule, const ir::P
   pipeline.launches = program.OverlapsLaunches() ? 1 : static_cast<int>(count);
   if (count == 1) return;
   double blocks = 0;
-  for (size_t i = 0; i < count; ++i)
-    blocks += BlocksOf(compiler::ContractionOf(problem, schedule, i), schedule);
+  for (size_t i = 0; i < count; ++i) blocks += BlocksOf(compiler::ContractionOf(problem, schedule, i), schedule);
   pipeline.work = blocks / BlocksOf(compiler::ContractionOf(problem, schedule), schedule);
 }
 

@@ -31,7 +31,7 @@ using target::Target;
 
 constexpr int kMergedChannels[] = {32, 64};  // of merged groups: wider ones multiply more zeros
 constexpr int kMostMergedChannels = 256;     // where only all groups together are whole blocks of K
-constexpr int kLeastReuseStages = 3;  // activations in use, being released, and on their way
+constexpr int kLeastReuseStages = 3;         // activations in use, being released, and on their way
 
 // Elements of `bytes` bytes.
 int Elements(int bytes, DataType type) { return 8 * bytes / static_cast<int>(DataTypeBits(type)); }
@@ -183,7 +183,7 @@ class ShapeList {
       const Schedule merged{.reuse = Reuse::kIm2col, .merge_groups = merge};
       const Contraction contraction = contraction_.Under(problem_, merged);
       for (Variant& variant : contraction.RowsArePixels() ? PixelVariants(contraction, constraint_, target_)
-                                                           : MatrixVariants(contraction, target_)) {
+                                                          : MatrixVariants(contraction, target_)) {
         variant.merge = merge;
         variants.push_back(std::move(variant));
       }

@@ -1,4 +1,5 @@
-// Verifies what CUDA cores multiply: depthwise convolutions, the gradients of their filters, and matrices times a few vectors.
+// Verifies what CUDA cores multiply: depthwise convolutions, the gradients of their filters, and matrices times a few
+// vectors.
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/role_verifier.h"

@@ -52,7 +52,8 @@ Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
   return Broken(12, Cat("it reads set ", set, " of scale factors, which was not loaded before"));
 }
 
-// Lines of 16 bytes: of A its rows one after the other, from any of the first line on, of B one for each run of columns.
+// Lines of 16 bytes: of A its rows one after the other, from any of the first line on, of B one for each run of
+// columns.
 Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
   const auto& attrs = op.As<SlotScaleFactorsAttrs>();
   const Channel& channel = ChannelOfSlot(op.operands[0]);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/binding.h"
+#include "ir/cuda_core_attrs.h"
 #include "ir/epilogue_steps.h"
 #include "ir/layout.h"
 #include "laneshift/epilogue_function.h"
@@ -257,71 +258,6 @@ struct RowBorderMaskAttrs {
   int columns = 0;  // to the right; negative: to the left
   bool operator==(const RowBorderMaskAttrs&) const = default;
 };
-inline constexpr int kMostPixelsAtOnce = 12;  // of a line that a lane of a depthwise convolution holds
-// A depthwise convolution: what the code is unrolled for. The filters are in a tile of taps x channels.
-struct DepthwiseAttrs {
-  int tile = 0;
-  FragmentKind fragment = FragmentKind::kRuns4;
-  int columns = 1, stride = 1, dilation = 1;  // of the filter along w
-  bool planes = false;                        // three spatial dimensions
-  bool reversed = false;                      // the tile's last tap is the first: a gradient of x
-  // Strides divide (ConvGeometry::divides): the first row of each run meets tap t along w at pixel (phase + t *
-  // dilation) / stride after the lane's first one, and row j of the run at that of phase + j.
-  bool divides = false;
-  int phase = 0;
-  int Rows() const { return kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane; }
-  // The pixel of the line, from the lane's first one on, that is under the tap of a row of its run; -1: none.
-  int PixelUnder(int row, int tap) const {
-    if (!divides) return row * stride + tap * dilation;
-    const int distance = phase + row + tap * dilation;
-    return distance % stride == 0 ? distance / stride : -1;
-  }
-  // Pixels of a line that a lane reads for its rows, from the first one's on.
-  int PixelsOfLine() const {
-    const int last = divides ? (phase + Rows() - 1 + (columns - 1) * dilation) / stride
-                             : (Rows() - 1) * stride + (columns - 1) * dilation;
-    return last + 1;
-  }
-  bool operator==(const DepthwiseAttrs&) const = default;
-};
-// The gradient of its filters. The tile is of copies x taps x channels, in f32.
-struct DepthwiseGradientAttrs {
-  int tile = 0;
-  int run = 4;                                // adjacent positions whose pixels a lane holds
-  int columns = 1, stride = 1, dilation = 1;  // of the filter along w
-  int rows = 1;                               // of the filter, planes counted too, that a warp has
-  int groups = 1;                             // of warps, for all rows
-  bool planes = false;                        // three spatial dimensions
-  // Warps without a whole copy of the sums to themselves stay idle; where there are fewer warps than groups, each has
-  // several in turn.
-  int Copies(int warps) const { return warps < groups ? 1 : warps / groups; }
-  bool operator==(const DepthwiseGradientAttrs&) const = default;
-};
-// A matrix times a few vectors: B and rows of A where the rows of the accumulator run along n, otherwise A and columns
-// of B. The lines of the matrix are its rows along K. The tile is of copies x vectors x lines, in f32. A lane reads
-// adjacent elements of each line: 16 bytes, or with scale factors those of four.
-struct GemvAttrs {
-  int tile = 0;
-  DataType type = DataType::kBf16;  // of B
-  int vectors = 1;                  // that are multiplied
-  int lines = 1;                    // that a warp multiplies at a time
-  int copies = 1;                   // parts of each block of K, of which a warp has one
-  int stages = 1;                   // blocks of K that are on their way while another one is multiplied
-  int scale_run = 0;                // elements of K with one scale factor; 0: there are none
-  bool halves = false;              // columns come alternately from two halves of B
-  bool waits = false;               // for the previous kernel, once the first blocks of the matrix are on their way
-  // Adjacent elements of K that a lane has.
-  int Run() const {
-    constexpr int kAccessBits = 128, kFactors = 4;  // of scale factors, a word
-    return scale_run > 0 ? scale_run * kFactors : kAccessBits / static_cast<int>(DataTypeBits(type));
-  }
-  bool operator==(const GemvAttrs&) const = default;
-};
-struct LoadSumsAttrs {
-  int tile = 0;
-  int copies = 1;
-  bool operator==(const LoadSumsAttrs&) const = default;
-};
 struct AccReadAttrs {
   int columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
@@ -500,11 +436,11 @@ using Attrs =
                  PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
                  BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
                  TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
-                 DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs,
-                 CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
-                 ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs, SlotScaleFactorsAttrs,
-                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,
-                 StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
+                 CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs,
+                 StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs,
+                 SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
+                 GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -169,10 +169,8 @@ struct ScaledData {
 
 TEST_P(GroupedGemm, TakesScaleFactorsOfBlocks) {
   const Case cases[] = {
-      {"valid", {0, 7, 7, 150, 199}},
-      {"the first group begins later", {30, 61, 63, 66, 200}},
-      {"descending", {3, 101, 50, 123, 90}},
-      {"outside", {-2147483647 - 1, -5, 90, 2147483647, 2147483647}},
+      {"valid", {0, 7, 7, 150, 199}},        {"the first group begins later", {30, 61, 63, 66, 200}},
+      {"descending", {3, 101, 50, 123, 90}}, {"outside", {-2147483647 - 1, -5, 90, 2147483647, 2147483647}},
       {"no rows", {0, 0, 0, 0, 0}},
   };
   for (const bool masked : {false, true}) {

@@ -41,7 +41,7 @@ struct Accumulation {
   std::vector<int> rings{};     // of operands, whose slots are released by role
   std::vector<ColumnRun> runs{};
   ir::FragmentKind fragment{};
-  int scale_runs = 0;  // scale factors of B along a tile that threads load; 0: none
+  int scale_runs = 0;                            // scale factors of B along a tile that threads load; 0: none
   ir::Binding rows_of_scales = ir::Binding::kM;  // of a matrix of those of A
   SlotScales scale_tiles{};
 

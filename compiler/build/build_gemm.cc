@@ -100,7 +100,7 @@ void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
         LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, operand, tiles, parts.source));
     return first;
   };
-  constexpr int kGroup = 8;     // lines: columns of tiles are whole groups
+  constexpr int kGroup = 8;       // lines: columns of tiles are whole groups
   constexpr int kMostRows = 256;  // of a box
   // Rows of a group begin within a line.
   const int more = parts.source == ir::WorkSource::kGroups ? 1 : 0;

@@ -343,8 +343,7 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
     for (const ValueId row : product.warp_rows) product.scale_rows.push_back({row});
     return;
   }
-  product.scale_rows =
-      epilogue_.TileRows(b, in_slots ? parts_.terms.scale_tiles.rows_of_tile : schedule_.tile_m);
+  product.scale_rows = epilogue_.TileRows(b, in_slots ? parts_.terms.scale_tiles.rows_of_tile : schedule_.tile_m);
   if (in_slots && parts_.source != ir::WorkSource::kGroups) return;
   const ValueId first = in_slots ? b.Rem({corner.row, b.Constant(ir::kFactorsOfLine)}) : corner.row;
   for (auto& [row, part] : product.scale_rows) row = b.Add({first, row});

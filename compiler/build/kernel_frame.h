@@ -28,8 +28,8 @@ struct KernelParts {
   bool saturates = false;                           // ir::Program
   ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups, or of parts of K
   EpilogueTerms terms{};
-  int live_rows = 0;        // ir::Program
-  int diagonal_blocks = 1;  // the same
+  int live_rows = 0;               // ir::Program
+  int diagonal_blocks = 1;         // the same
   bool overlaps_launches = false;  // the same
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own

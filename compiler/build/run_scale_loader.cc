@@ -27,8 +27,7 @@ void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
 // Of A a row of the tensor map has a block of K. Of B a row has a run of columns, of which the TMA copies whole lines
 // from multiples of a line on: the factors of the block of K and of its neighbours.
 OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& corner) const {
-  const ir::LoadAttrs attrs{
-      .tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales};
+  const ir::LoadAttrs attrs{.tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales};
   if (operand_ == Operand::kB) {
     const ValueId first = b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
     return [attrs, first, batch = corner.batch](Builder& into, ValueId slot, const KBlock& block, int) {

@@ -1,7 +1,7 @@
 // Scale factors of scale=block that come with the operands: of A one for each row of the tile, of B one for each run of
-// columns that the tile has a part of, all of one block of K. In shared memory both are lines of 16 bytes. Where rows of
-// a tile begin anywhere, A's lines begin with that of the first row, and there may be two tiles of them, since a box has
-// 256 scale factors at most.
+// columns that the tile has a part of, all of one block of K. In shared memory both are lines of 16 bytes. Where rows
+// of a tile begin anywhere, A's lines begin with that of the first row, and there may be two tiles of them, since a box
+// has 256 scale factors at most.
 //
 // Thread-safety: values; all functions are pure but for the ops that they append.
 #pragma once

@@ -159,8 +159,8 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
   const bool roomy = schedule.tile_n <= kNarrowTile || schedule.tile_k <= kShortBlock;
   geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 &&
-                          !geometry.one_of_several && geometry.filters <= schedule.tile_n && geometry.run <= kLongestKnownFilter &&
-                          roomy;
+                          !geometry.one_of_several && geometry.filters <= schedule.tile_n &&
+                          geometry.run <= kLongestKnownFilter && roomy;
   return geometry;
 }
 

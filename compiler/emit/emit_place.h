@@ -73,7 +73,7 @@ class GlobalFragment {
   const ElementIndex index_;
   const int bytes_;
   Value* columns_;
-  std::map<int, RowPlace> rows_;  // by the constant part of the row; `offset` is the address of its first column
+  std::map<int, RowPlace> rows_;         // by the constant part of the row; `offset` is the address of its first column
   std::map<int, Value*> first_columns_;  // of the block that a row has, where D is the blocks on a diagonal
 };
 

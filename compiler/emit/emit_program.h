@@ -78,7 +78,8 @@ struct ScaleFactors {
 // Rows of a fragment of which a lane has elements.
 inline int ScaleRowsOf(ir::FragmentKind fragment) { return fragment == ir::FragmentKind::kRowPerLane ? 1 : 2; }
 Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
-// From matrices in memory: row `row` of matrix `of_a` for A, column `column` of D and matrix `of_b` for B; `block` of K.
+// From matrices in memory: row `row` of matrix `of_a` for A, column `column` of D and matrix `of_b` for B; `block` of
+// K.
 struct ScaleMatrices {
   Value *of_a, *of_b;
 };

@@ -46,9 +46,11 @@ Status CheckMerged(const Contraction& contraction, const Schedule& s) {
   if (contraction.a.kind != SourceKind::kPixels)
     return NotOfGroups("merge_groups is for groups of channels of a convolution; use merge_groups=1");
   if (contraction.merged != s.merge_groups)
-    return NotOfGroups(base::Cat("merge_groups=", s.merge_groups, " does not divide groups=", contraction.ChannelGroups()));
+    return NotOfGroups(
+        base::Cat("merge_groups=", s.merge_groups, " does not divide groups=", contraction.ChannelGroups()));
   if (ir::HasSplitGateUp(contraction.epilogue()))
-    return NotOfGroups("gates are the first half of a group's filters, which merge_groups would mix; use merge_groups=1");
+    return NotOfGroups(
+        "gates are the first half of a group's filters, which merge_groups would mix; use merge_groups=1");
   if (contraction.IsDiagonal() && s.d_store != StorePath::kDirect)
     return NotOfGroups("with merge_groups only the blocks of one group's channels are stored; use d_store=direct");
   return Ok();

@@ -25,9 +25,9 @@ inline bool IsTransposedFilter(const OperandSource& source) {
   return source.kind == SourceKind::kFilter && source.outer_axis == ir::Axis::kK;
 }
 
-// Whether bulk copies read transposed filters in place. The tensor core must multiply columns of their rows, which on some
-// targets are those of 16-bit types only, and the MMA of A in Tensor Memory is written for B along K. Tiles of both
-// operands lie one after the other in a slot: whole swizzle patterns of A come first.
+// Whether bulk copies read transposed filters in place. The tensor core must multiply columns of their rows, which on
+// some targets are those of 16-bit types only, and the MMA of A in Tensor Memory is written for B along K. Tiles of
+// both operands lie one after the other in a slot: whole swizzle patterns of A come first.
 bool ReadsFilterInPlace(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Whether only a packed copy of B has the order that the contraction multiplies.

@@ -165,8 +165,8 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
       if (IsPacked(schedule, operand)) continue;
       if (contraction.merged > 1)
         return MakeError(ErrorCode::kUnsupported,
-                         Cat("with merge_groups a separate kernel packs ", source.name, " with zeros for the channels of ",
-                             "other groups; use b_load=pack"));
+                         Cat("with merge_groups a separate kernel packs ", source.name,
+                             " with zeros for the channels of ", "other groups; use b_load=pack"));
       if (schedule.b_load == LoadPath::kTma && ReadsFilterInPlace(contraction, schedule, target)) continue;
       return MakeError(ErrorCode::kUnsupported,
                        Cat("a gradient of x reads ", source.name,
@@ -232,8 +232,7 @@ int64_t PackedBytes(const Contraction& contraction, const Schedule& schedule, Op
 int64_t BytesToPack(const Problem& problem, const Schedule& schedule, Operand operand) {
   if (!IsPacked(schedule, operand)) return 0;
   const OperandSource stored = SourceOf(problem, operand);
-  const bool packable =
-      stored.kind != SourceKind::kFilter || IsTransposedFilter(stored) || schedule.merge_groups > 1;
+  const bool packable = stored.kind != SourceKind::kFilter || IsTransposedFilter(stored) || schedule.merge_groups > 1;
   return packable ? stored.BytesOf(stored.memory.Elements()) : 0;
 }
 

@@ -3,10 +3,10 @@
 //
 // Ordinary accesses are remembered per 32-bit word (the last write, and the reads since), completed asynchronous
 // operations per 16-byte granule, and per column and 16 lanes of Tensor Memory. Granules of a KiB and adjacent columns
-// with the same history share one record, and mostly so do the words of a granule and the granules of a row. An access is ordered after another
-// one if the accessing lane knows a moment at which the other one was complete (vector_clock.h). A write covers the
-// reads before it, and reads cover the write before them: each was checked when it happened.
-// Thread-safety: none; it belongs to its cluster's host thread. It exists only with hazard checks.
+// with the same history share one record, and mostly so do the words of a granule and the granules of a row. An access
+// is ordered after another one if the accessing lane knows a moment at which the other one was complete
+// (vector_clock.h). A write covers the reads before it, and reads cover the write before them: each was checked when it
+// happened. Thread-safety: none; it belongs to its cluster's host thread. It exists only with hazard checks.
 #pragma once
 
 #include <algorithm>

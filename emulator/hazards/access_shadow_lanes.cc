@@ -277,9 +277,9 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
     }
     const int filling = grouped ? LanesOfGranules(access, rest) : 0;
     const int lanes = std::max(filling, 1), end = lane + lanes;
-    const uint64_t granules =
-        filling == 0 ? uint64_t{1} << (offset / 16 % 64)
-                     : GranuleWord::Of(offset, offset + static_cast<uint32_t>(lanes) * access.bytes).mask;
+    const uint64_t granules = filling == 0
+                                  ? uint64_t{1} << (offset / 16 % 64)
+                                  : GranuleWord::Of(offset, offset + static_cast<uint32_t>(lanes) * access.bytes).mask;
     blocks_[block].ordinary |= granules;
     skip_to(end);
     const bool waits = (unsettled & granules) != 0;
@@ -292,8 +292,8 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
     one.thread = static_cast<uint16_t>(one.thread + of_word - 1);
     const uint32_t first = w / 4;
     for (; lane < end; lane += each, w += step, one.thread = static_cast<uint16_t>(one.thread + each)) {
-      const bool plain = !waits && TouchGranule<kWrite>(At(w / 4), one) &&
-                         (step == 4 || TouchGranule<kWrite>(At(w / 4 + 1), one));
+      const bool plain =
+          !waits && TouchGranule<kWrite>(At(w / 4), one) && (step == 4 || TouchGranule<kWrite>(At(w / 4 + 1), one));
       if (!plain) TouchApart<kWrite>(access, one, lane, each, w, waits, rivals);
     }
     if constexpr (kWrite) FoldRows(access, first, w / 4);

@@ -192,8 +192,7 @@ void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t offset, uint32_t bytes, 
 
 void Cluster::CheckOrder(Warp& warp, Cta& cta, uint32_t mask, const std::array<uint64_t, kLanes>& offsets,
                          uint32_t bytes, bool write) {
-  WarpAccess access = {&warp.knowledge,  mask, bytes, offsets.data(), warp.proxy_fences.data(), warp.position().line,
-                       0};
+  WarpAccess access = {&warp.knowledge, mask, bytes, offsets.data(), warp.proxy_fences.data(), warp.position().line, 0};
   if (mask == kFullMask) {
     const uint64_t stride = offsets[1] - offsets[0];
     uint64_t differs = 0, expected = offsets[0];

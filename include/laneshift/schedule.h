@@ -42,8 +42,8 @@ enum class Reuse : uint8_t {
   kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows later
   kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; shifted by lanes from column to
                // column
-  kDirect,  // read from memory by the threads that multiply them, on CUDA cores. Depthwise: a thread keeps the pixels of
-            // a filter row in registers for adjacent outputs. GEMM: a matrix times at most 8 vectors
+  kDirect,  // read from memory by the threads that multiply them, on CUDA cores. Depthwise: a thread keeps the pixels
+            // of a filter row in registers for adjacent outputs. GEMM: a matrix times at most 8 vectors
 };
 
 // With kLaneShift: what shifts the lanes.
@@ -89,7 +89,7 @@ struct Schedule {
   Scheduler scheduler = Scheduler::kStatic;
   RowSide rows = RowSide::kM;
   Consumers consumers = Consumers::kCooperative;
-  int split_k = 1;  // split-K slices of the tiles that do not fill a round of CTAs; 1: none
+  int split_k = 1;       // split-K slices of the tiles that do not fill a round of CTAs; 1: none
   int merge_groups = 1;  // adjacent groups of channels of a convolution that are multiplied as one
 
   bool operator==(const Schedule&) const = default;

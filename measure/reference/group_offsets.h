@@ -45,9 +45,9 @@ struct RowRange {
 // The rows of each group as kernels take them, whatever is in memory: ascending, without overlap, inside of D; with
 // layout=k of A and B.
 std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const HostOperands& operands);
-// From each group's rows of A to the rows of their scale factors. Of scale=mx and nv the factors of all groups are those
-// of one matrix, in which each group begins a block of 128 rows; of scale=block there is one for each row of A, and
-// masked groups have a matrix each.
+// From each group's rows of A to the rows of their scale factors. Of scale=mx and nv the factors of all groups are
+// those of one matrix, in which each group begins a block of 128 rows; of scale=block there is one for each row of A,
+// and masked groups have a matrix each.
 std::vector<int64_t> ScaleShiftsOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups);
 // The group that has the row; -1: none.
 int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row);

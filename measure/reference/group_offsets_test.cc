@@ -164,11 +164,13 @@ TEST(GroupedReference, AgreesWithTheDefinitionForPartsOfK) {
 TEST(GroupedReference, HasScaleFactorsOfRuns) {
   constexpr int64_t kRuns = 2, kK = 130, kN = 140;
   for (const bool masked : {false, true}) {
-    const Problem problem = *ParseProblem(
-        std::string("grouped_gemm groups=3 m=5 n=140 k=130 a=e4m3 d=f32 scale=block") + (masked ? " layout=masked" : ""));
+    const Problem problem =
+        *ParseProblem(std::string("grouped_gemm groups=3 m=5 n=140 k=130 a=e4m3 d=f32 scale=block") +
+                      (masked ? " layout=masked" : ""));
     const GroupedGemmProblem& p = Grouped(problem);
     HostOperands operands = HostOperands::Random(problem, 7);
-    (masked ? operands.group_sizes : operands.group_offsets) = Offsets(masked ? std::vector<int32_t>{2, 0, 5} : std::vector<int32_t>{1, 2, 2, 4});
+    (masked ? operands.group_sizes : operands.group_offsets) =
+        Offsets(masked ? std::vector<int32_t>{2, 0, 5} : std::vector<int32_t>{1, 2, 2, 4});
     HostTensor d = HostTensor::Poisoned(Stored(problem, OperandRole::kD));
     int64_t written = 0;
     const std::vector<RowRange> groups = RowsOfGroups(p, operands);

@@ -142,7 +142,10 @@ ProductView ViewOf(const Problem& problem) {
         view.scale_run = blocks ? blocks->run : kind.scale == Scaling::kBlock ? kScaleRun : 0;
         view.scale_blocks = blocks ? 1 : 0;
         view.scale_rows = view.m;
-        if constexpr (requires { kind.groups; kind.layout; }) {
+        if constexpr (requires {
+                        kind.groups;
+                        kind.layout;
+                      }) {
           if (kind.scale == Scaling::kBlock && kind.layout == GroupLayout::kMasked) view.scale_rows = kind.m;
         }
         if constexpr (requires { kind.scale_layout; }) {
