@@ -139,5 +139,24 @@ TEST_F(Spins, EndWhenAWaiterGivesUp) {
   EXPECT_EQ(result, device::kCuSuccess) << report.Print();
 }
 
+struct Polling : Livelock {
+  using Livelock::Run;
+};
+
+// Triton's spin locks: one thread polls, and every iteration stores what it has read for the others.
+TEST(PollingForACluster, LetsItRun) {
+  for (const int host_threads : {1, 2}) {
+    device::CuResult result;
+    const Report report = Polling::Run(
+        "setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p3, %r2, 2; @%p3 bra S;\n"
+        "L: @%p1 atom.acquire.gpu.global.cas.b32 %r5, [%rd1], 1, 1; @%p1 st.shared.b32 [flag], %r5; bar.sync 0;\n"
+        "ld.shared.b32 %r6, [flag]; bar.sync 0; setp.ne.u32 %p2, %r6, 1; @%p2 bra L; bra E;\n"
+        "S: @%p1 atom.release.gpu.global.exch.b32 %r5, [%rd1], 1;\nE:",
+        Completion::kEager, host_threads, result);
+    EXPECT_EQ(result, device::kCuSuccess) << report.Print();
+    EXPECT_TRUE(report.Clean()) << report.Print();
+  }
+}
+
 }  // namespace
 }  // namespace laneshift::emulator

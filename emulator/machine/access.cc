@@ -180,6 +180,7 @@ bool Locate(Warp& warp, StateSpace space, uint64_t address, uint32_t bytes, int 
   if (to.space == StateSpace::kShared || to.space == StateSpace::kGlobal) {
     // Atomic operations call it themselves if they change the word.
     if (Writes(kind) && kind != AccessKind::kAtomic) cluster.NoteChange();
+    if (to.space == StateSpace::kGlobal && Reads(kind) && IsStrong(kind)) cluster.NotePoll();
     if (Spin* spin = cluster.watch(); spin != nullptr && Reads(kind))
       spin->Note({to.space, to.space == StateSpace::kShared ? to.offset : address, to.cta, to.host, bytes});
   }

@@ -19,6 +19,7 @@ constexpr uint64_t kPatience = 8;
 constexpr uint64_t kFruitlessReleases = 64;
 // Rounds of spinning without an event before other clusters get the host thread.
 constexpr int kRoundsBeforeYield = 4;
+constexpr int kRoundsOfPolling = 1 << 12;
 
 uint64_t Mix(uint64_t a, uint64_t b) {
   uint64_t x = a * 0x9e3779b97f4a7c15u + b + 0x7f4a7c15u;
@@ -213,7 +214,8 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
   host_ = &host;
   if (launch_.has_dependent || launch_.predecessors_ended != nullptr) Signal();  // waits for grids are retried
   const uint64_t news_before = news();
-  int idle_rounds = 0;
+  int rounds = 0, idle_rounds = 0;
+  polls_ = false;
   while (true) {
     if (live_threads() == 0) {
       while (!pending_.empty()) {
@@ -225,7 +227,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
     bool ran = false;
     if (!RunRound(ran)) return Result::kFault;
     TellMeter();
-    if (std::exchange(makes_way_, false)) return Result::kYield;
+    if (std::exchange(makes_way_, false) || (++rounds >= kRoundsOfPolling && polls_)) return Result::kYield;
     if (events_ != events) {
       idle_rounds = 0;
       continue;

@@ -381,6 +381,9 @@ class Cluster {
   // A change that a running path may see: memory, a barrier, an asynchronous operation.
   void NoteChange() { ++changes_; }
   uint64_t news() const { return events_ + changes_; }
+  // A read of global memory that may be a wait for another cluster. Then this one makes way after some rounds: a loop
+  // that tells its CTA what it has read is not a repetition.
+  void NotePoll() { polls_ = true; }
   // Records what a warp reads; nullptr unless a repetition is being searched.
   Spin* watch() const { return watch_; }
   // Host memory of operations and call stacks.
@@ -549,6 +552,7 @@ class Cluster {
   Spin* watch_ = nullptr;
   size_t next_warp_ = 0;
   bool makes_way_ = false;
+  bool polls_ = false;            // since it began to run
   PendingRanges pending_global_;  // of operations that were not released yet
   OpHandle chain_;  // the end of a chain; null if another operation has come since, or its end is released
   std::vector<TensorPair> pairs_;
