@@ -1,4 +1,5 @@
 // Verifies fragments, staging buffers and accesses to C and D of a role.
+#include <algorithm>
 #include <bit>
 
 #include "base/text.h"
@@ -58,7 +59,8 @@ Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
   const auto& attrs = op.As<SlotScaleFactorsAttrs>();
   const Channel& channel = ChannelOfSlot(op.operands[0]);
   if (values_[op.operands[0]].slot == SlotState::kPut) return Broken(11, "it reads a slot that was put");
-  const std::pair<int, int> tiles[] = {{attrs.a_tile, program_.tile_m / program_.Blocks(*role_) / kFactorsOfLine},
+  const int blocks = std::max(1, program_.Blocks(*role_));  // a role of too few warps has none
+  const std::pair<int, int> tiles[] = {{attrs.a_tile, program_.tile_m / blocks / kFactorsOfLine},
                                        {attrs.b_tile, ScaleRunsOfTile(program_.tile_n)}};
   for (const auto& [tile, lines] : tiles) {
     if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))

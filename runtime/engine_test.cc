@@ -359,7 +359,8 @@ TEST(Arithmetic, FastSumsArePlainAndOnlyWhenAskedFor) {
       a[1] = 0xbf80;           // -1
       a[2] = (127 - 26) << 7;  // 2^-26
       float d = -1;
-      ASSERT_TRUE(RunFromHost(engine, ParseOrFail("gemm m=1 n=1 k=16 d=f32"), {.a = a.data(), .b = b.data(), .d = &d}));
+      ASSERT_TRUE(RunFromHost(engine, ParseOrFail("gemm m=1 n=1 k=16 d=f32"), {.a = a.data(), .b = b.data(), .d = &d},
+                              *ParseSchedule("reuse=none")));
       EXPECT_EQ(d, arithmetic == Arithmetic::kFast ? 0x1p-26f : 0.0f) << target;
     }
   }

@@ -108,7 +108,7 @@ const std::vector<Sweep> kSweeps = {
     Sweep{"relatives.txt", 26, {""}},      Sweep{"conv_dgrad.txt", 86, {""}},
     Sweep{"conv_wgrad.txt", 80, {""}},     Sweep{"conv_layers.txt", 120, kModes, 3},
     Sweep{"conv.txt", 800, kModes, 61},    Sweep{"depthwise.txt", 144, {""}},
-    Sweep{"gemv.txt", 115, {""}},          Sweep{"merged_groups.txt", 55, {""}},
+    Sweep{"gemv.txt", 109, {""}},          Sweep{"merged_groups.txt", 55, {""}},
 };
 INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep, testing::ValuesIn(kSweeps), [](const auto& swept) {
   return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));

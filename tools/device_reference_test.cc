@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 
+#include "laneshift/device_memory.h"
 #include "measure/device_operands.h"
 #include "measure/gpu_timing.h"
 #include "measure/reference/device_sums.h"
@@ -69,7 +70,10 @@ TEST_P(DeviceReference, AgreesWithTheHost) {
 
   const auto plan = engine->MakePlan(c.problem);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
-  ASSERT_TRUE(plan->Execute(c.stream.handle(), c.device.arguments()).has_value());
+  const auto workspace = DeviceMemory::Allocate(*engine, plan->workspace_bytes());
+  ASSERT_TRUE(workspace.has_value()) << workspace.error().message;
+  const Status executed = plan->Execute(c.stream.handle(), c.device.arguments(), workspace->data());
+  ASSERT_TRUE(executed.has_value()) << executed.error().message;
   HostTensor d = HostTensor::Poisoned(Stored(c.problem, OperandRole::kD));
   ASSERT_TRUE(c.device.Download(c.stream, d, c.host).has_value());
   const Comparison on_host = CompareAll(c.problem, c.host, d);
