@@ -83,6 +83,17 @@ def few_channels_picture():
     ], [TUNED, FIRST], Axis(RATIO, [0.8, 1, 1.25, 1.5, 2], 0.78, 2.2, log=True), left=330, reference=1)
 
 
+def gemv_picture():
+    units = {unit: {row["problem"]: ratio(row) for row in rows_of("gemv_h100") if row["setting"] == unit}
+             for unit in ("CUDA cores", "tensor cores")}
+    series = [Series("CUDA cores", "dot", BLUE), Series("tensor cores", "square", ORANGE)]
+    return dot_plot("GEMV (m × n × k) against cuBLAS on an H100", [
+        Row(label(problem) + (", e4m3" if "a=e4m3" in problem else ""), [here, units["tensor cores"][problem]],
+            f"{here:.3f} / {units['tensor cores'][problem]:.3f}", low=max(here, units["tensor cores"][problem]) < 1)
+        for problem, here in units["CUDA cores"].items()
+    ], series, Axis(RATIO, [0.6, 0.8, 1, 1.25], 0.5, 1.4, log=True), right=120, reference=1)
+
+
 def layers_picture():
     """Of each layer the rule's schedule and the last search that had it."""
     series = [Series("the rule's schedule", "ring", ORANGE), Series("the fastest of 20 to 70, later that day", "dot", BLUE),
@@ -300,6 +311,7 @@ PICTURES = {
     "gradients": gradients_picture,
     "convolution_layers": layers_picture,
     "few_channels": few_channels_picture,
+    "gemv": gemv_picture,
     "fp8": fp8_picture,
     "fp8_block": fp8_block_picture,
     "operand_types": operand_types_picture,

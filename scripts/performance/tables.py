@@ -149,6 +149,21 @@ def depthwise_gradient_groups():
                           (("gradient of the input", "conv_dgrad"), ("gradient of the filter", "conv_wgrad")))
 
 
+def gemv():
+    rows = rows_of("gemv_h100")
+    return table(["problem", "on", "schedule", "us", "cuBLAS us", "cuBLAS / ours"],
+                 [[code(row["problem"]), row["setting"], code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
+                  for row in rows])
+
+
+def gemv_groups():
+    rows = rows_of("gemv_h100")
+    return groups([(f"{unit}, m={m}, {'e4m3' if narrow else 'bf16'}",
+                    [row for row in rows if row["setting"] == unit and extents(row["problem"])["m"] == m
+                     and ("a=e4m3" in row["problem"]) == narrow])
+                   for m in (1, 4) for narrow in (False, True) for unit in ("CUDA cores", "tensor cores")], floors=False)
+
+
 def few_channels():
     return against_cudnn(rows_of("conv_few_channels_h200"))
 
@@ -360,6 +375,8 @@ TABLES = {
     "depthwise_gradient_groups": depthwise_gradient_groups,
     "depthwise_groups": depthwise_groups,
     "few_channels": few_channels,
+    "gemv": gemv,
+    "gemv_groups": gemv_groups,
     "few_channels_groups": few_channels_groups,
     "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,
