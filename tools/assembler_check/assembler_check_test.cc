@@ -185,7 +185,9 @@ void ExpectRepeated(const std::string& directory, const std::string& name, const
   EmulationTrace trace;
   const auto profile = emulator::ProfileOfTarget(target);
   ASSERT_TRUE(profile.has_value()) << profile.error().message;
-  const auto outcome = RunEmulation(name + ".ptx", *ptx, *file, {directory, false}, {.profile = *profile}, &trace);
+  emulator::Options options;
+  options.profile = *profile;
+  const auto outcome = RunEmulation(name + ".ptx", *ptx, *file, {directory, false}, options, &trace);
   ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
   ASSERT_EQ(trace.after.size(), file->buffers.size());
   ASSERT_EQ(trace.kernels.size(), file->launches.size());
