@@ -50,7 +50,7 @@ class DirectGradientKernel {
               SumsEpilogue{plan_, terms_, steps_, kSums, Copies()}.StoreTiles(b, Tiles());
             });
     AddRole(program_, {.name = "sum", .kind = RoleKind::kCopy, .first_warp = plan_.warps, .warps = warps_},
-            [this](Builder& b) { SumTiles(b); });
+            [this](Builder& b) { MultiplyTiles(b); });
     return std::move(program_);
   }
 
@@ -102,24 +102,11 @@ class DirectGradientKernel {
     if (schedule_.split_k > 1) params.push_back({Binding::kWorkspace, {}});
   }
 
-  TileLoop Tiles() const {
-    return {.tile_m = schedule_.tile_m,
-            .tile_n = schedule_.tile_n,
-            .tile_k = schedule_.tile_k,
-            .raster = schedule_.raster,
-            .slices = schedule_.split_k,
-            .blocks = [this](Builder& b) { return k_.Blocks(b); }};
-  }
+  TileLoop Tiles() const { return TilesOfSums(program_, schedule_, k_); }
 
-  // From one position of K to another one.
-  void SumTiles(Builder& b) const {
-    Tiles().ForEachCorner(b, [&](const Corner& corner) {
-      const ValueId block = b.Constant(schedule_.tile_k);
-      const ValueId first = corner.IsSlice() ? b.Mul({corner.first, block}) : b.Constant(0);
-      const ValueId end = corner.IsSlice() ? b.Mul({corner.end, block}) : b.ParamValue(Binding::kK);
-      const ValueId slot = b.Put({}, {.channel = kSums});
+  void MultiplyTiles(Builder& b) const {
+    SumTiles(b, Tiles(), kSums, [&](const Corner& corner, ValueId slot, ValueId first, ValueId end) {
       b.DepthwiseGradient({slot, corner.row, first, end}, gradient_);
-      b.Send({slot});
     });
   }
 

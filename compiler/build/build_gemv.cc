@@ -54,7 +54,7 @@ class GemvKernel {
     AddRole(
         program_,
         {.name = "sum", .kind = RoleKind::kCopy, .first_warp = kEpilogueWarp, .warps = warps_, .early = gemv_.waits},
-        [this](Builder& b) { SumTiles(b); });
+        [this](Builder& b) { MultiplyTiles(b); });
     return std::move(program_);
   }
 
@@ -91,24 +91,11 @@ class GemvKernel {
     if (schedule_.split_k > 1) params.push_back({Binding::kWorkspace, {}});
   }
 
-  TileLoop Tiles() const {
-    return {.tile_m = program_.tile_m,
-            .tile_n = program_.tile_n,
-            .tile_k = schedule_.tile_k,
-            .raster = schedule_.raster,
-            .slices = schedule_.split_k,
-            .blocks = [this](Builder& b) { return k_.Blocks(b); }};
-  }
+  TileLoop Tiles() const { return TilesOfSums(program_, schedule_, k_); }
 
-  // From one element of K to another one.
-  void SumTiles(Builder& b) const {
-    Tiles().ForEachCorner(b, [&](const Corner& corner) {
-      const ValueId block = b.Constant(schedule_.tile_k);
-      const ValueId first = corner.IsSlice() ? b.Mul({corner.first, block}) : b.Constant(0);
-      const ValueId end = corner.IsSlice() ? b.Mul({corner.end, block}) : b.ParamValue(Binding::kK);
-      const ValueId slot = b.Put({}, {.channel = kProducts});
+  void MultiplyTiles(Builder& b) const {
+    SumTiles(b, Tiles(), kProducts, [&](const Corner& corner, ValueId slot, ValueId first, ValueId end) {
       b.Gemv({slot, plan_.rows_along_n ? corner.column : corner.row, first, end, corner.batch}, gemv_);
-      b.Send({slot});
     });
   }
 

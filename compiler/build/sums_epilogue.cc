@@ -6,6 +6,27 @@ using ir::Builder;
 using ir::Operand;
 using ir::ValueId;
 
+TileLoop TilesOfSums(const ir::Program& program, const Schedule& schedule, const KLoop& k) {
+  return {.tile_m = program.tile_m,
+          .tile_n = program.tile_n,
+          .tile_k = schedule.tile_k,
+          .raster = schedule.raster,
+          .slices = schedule.split_k,
+          .blocks = [&k](Builder& b) { return k.Blocks(b); }};
+}
+
+void SumTiles(Builder& b, const TileLoop& tiles, int channel,
+              const std::function<void(const Corner&, ValueId, ValueId, ValueId)>& multiply) {
+  tiles.ForEachCorner(b, [&](const Corner& corner) {
+    const ValueId block = b.Constant(tiles.tile_k);
+    const ValueId first = corner.IsSlice() ? b.Mul({corner.first, block}) : b.Constant(0);
+    const ValueId end = corner.IsSlice() ? b.Mul({corner.end, block}) : b.ParamValue(ir::Binding::kK);
+    const ValueId slot = b.Put({}, {.channel = channel});
+    multiply(corner, slot, first, end);
+    b.Send({slot});
+  });
+}
+
 void SumsEpilogue::StoreTiles(Builder& b, const TileLoop& tiles) const {
   const TensorScales scales = steps.LoadTensorScales(b);
   tiles.ForEachCorner(b, [&](const Corner& corner) {
