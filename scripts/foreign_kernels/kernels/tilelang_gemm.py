@@ -2,6 +2,7 @@
 import numpy as np
 import tilelang.language as T
 
+import expert_routing
 from tilelang_frontend import launch
 
 
@@ -236,22 +237,7 @@ def _experts(TOKENS, SLOTS, EXPERTS, N, K, dtype, BM, BN, BK):
 
 
 def gemm_experts(case, tokens, experts, chosen, n, k, type, tile=(32, 64, 32), **tolerance):
-    x, b = case.normal((tokens, k), type), case.normal((experts, k, n), type)
-    picks = np.argsort(case.normal((tokens, experts), "float32"), 1)[:, :chosen]
-    weights = np.abs(case.normal((tokens, experts), "float32"))
-    slots, groups = [], []
-    for expert in range(experts):
-        of_expert = np.flatnonzero((picks == expert).any(1))
-        padded = -len(of_expert) % tile[0]
-        slots += [*of_expert, *[tokens] * padded]
-        groups += [expert] * ((len(of_expert) + padded) // tile[0])
-    slots = np.array(slots, np.int32)
-    scale = np.where(slots < tokens, weights[np.minimum(slots, tokens - 1), np.repeat(groups, tile[0])], 0).astype(np.float32)
-    y = case.zeros((tokens, n), "float32")
-    launch(_experts(tokens, len(slots), experts, n, k, type, *tile),
-           *(case.upload(v) for v in (x, b, slots, scale, np.array(groups, np.int32))), y)
-    want = np.zeros((tokens, n))
-    for expert in range(experts):
-        rows = (picks == expert).any(1)
-        want[rows] += x[rows].astype(np.float64) @ b[expert].astype(np.float64) * weights[rows, expert, None]
-    case.expect("y", y, want, **tolerance)
+    def run(inputs, y):
+        launch(_experts(tokens, inputs[2].shape[0], experts, n, k, type, *tile), *inputs, y)
+
+    expert_routing.experts(case, tokens, experts, chosen, n, k, type, tile[0], run, **tolerance)

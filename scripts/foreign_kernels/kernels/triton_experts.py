@@ -3,6 +3,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
+import expert_routing
+
 
 @triton.jit
 def _experts(x, w, rows, weights, expert_of_tile, y, tokens, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
@@ -21,25 +23,10 @@ def _experts(x, w, rows, weights, expert_of_tile, y, tokens, N, K, BM: tl.conste
 
 
 def gemm_experts(case, tokens, experts, chosen, n, k, type, tile=(64, 64, 32), **tolerance):
-    x, w = case.normal((tokens, k), type), case.normal((experts, k, n), type)
-    picks = np.argsort(case.normal((tokens, experts), "float32"), 1)[:, :chosen]
-    weights = np.abs(case.normal((tokens, experts), "float32"))
-    slots, groups = [], []
-    for expert in range(experts):
-        of_expert = np.flatnonzero((picks == expert).any(1))
-        padded = -len(of_expert) % tile[0]
-        slots += [*of_expert, *[tokens] * padded]
-        groups += [expert] * ((len(of_expert) + padded) // tile[0])
-    slots = np.array(slots, np.int32)
-    scale = np.where(slots < tokens, weights[np.minimum(slots, tokens - 1), np.repeat(groups, tile[0])], 0).astype(np.float32)
-    y = case.zeros((tokens, n), "float32")
-    inputs = (case.upload(v) for v in (x, w, slots, scale, np.array(groups, np.int32)))
-    _experts[(len(groups), n // tile[1])](*inputs, y, tokens, n, k, *tile)
-    want = np.zeros((tokens, n))
-    for expert in range(experts):
-        of = (picks == expert).any(1)
-        want[of] += x[of].astype(np.float64) @ w[expert].astype(np.float64) * weights[of, expert, None]
-    case.expect("y", y, want, **tolerance)
+    def run(inputs, y):
+        _experts[(inputs[4].shape[0], n // tile[1])](*inputs, y, tokens, n, k, *tile)
+
+    expert_routing.experts(case, tokens, experts, chosen, n, k, type, tile[0], run, **tolerance)
 
 
 @triton.jit
