@@ -1,6 +1,8 @@
 #include "store/schema.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -159,11 +161,12 @@ ALTER TABLE choices_by_word RENAME TO choices;
 )sql"},
 };
 
-// One line for each object of the schema.
-Result<std::vector<std::string>> ThingsOf(Database& database) {
+using Things = std::vector<std::string>;  // one line for each object of a schema
+
+Result<Things> ThingsOf(Database& database) {
   LS_ASSIGN(Statement select, database.Prepare("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema "
                                                "ORDER BY type, name"));
-  std::vector<std::string> things;
+  Things things;
   for (;;) {
     LS_ASSIGN(const bool row, select.Step());
     if (!row) return things;
@@ -171,19 +174,33 @@ Result<std::vector<std::string>> ThingsOf(Database& database) {
   }
 }
 
-// The schema after the first `version` steps.
-Result<std::vector<std::string>> ExpectedThings(std::span<const Migration> migrations, int64_t version) {
+Status TakeSteps(Database& database, std::span<const Migration> steps) {
+  for (const Migration& step : steps) LS_TRY(database.Execute(step.sql));
+  return Ok();
+}
+
+Result<Things> ThingsAfter(std::span<const Migration> steps) {
   LS_ASSIGN(Database database, Database::OpenInMemory());
-  for (const Migration& migration : migrations.first(static_cast<size_t>(version))) {
-    LS_TRY(database.Execute(migration.sql));
-  }
+  LS_TRY(TakeSteps(database, steps));
   return ThingsOf(database);
+}
+
+// The schema after the first `version` steps. Those of this program's steps are worked out once a process.
+Result<Things> ExpectedThings(std::span<const Migration> migrations, int64_t version) {
+  static std::mutex mutex;
+  static std::map<int64_t, Things> known;
+  const std::span<const Migration> steps = migrations.first(static_cast<size_t>(version));
+  if (steps.data() != kMigrations) return ThingsAfter(steps);
+  const std::scoped_lock lock(mutex);
+  if (const auto found = known.find(version); found != known.end()) return found->second;
+  LS_ASSIGN(Things things, ThingsAfter(steps));
+  return known.emplace(version, std::move(things)).first->second;
 }
 
 // "trigger x of kernels", without the text that makes it.
 std::string NameOf(const std::string& thing) { return thing.substr(0, thing.find(": ")); }
 
-Status CheckThings(const std::vector<std::string>& found, const std::vector<std::string>& expected) {
+Status CheckThings(const Things& found, const Things& expected) {
   const auto first_missing = [](const auto& of, const auto& in) {
     return std::find_if(of.begin(), of.end(),
                         [&](const auto& thing) { return std::find(in.begin(), in.end(), thing) == in.end(); });
@@ -220,14 +237,20 @@ Result<int64_t> DeclaredVersion(Database& database, std::span<const Migration> m
 
 std::span<const Migration> Migrations() { return kMigrations; }
 
+Result<Database> OpenFreshInMemory() {
+  LS_ASSIGN(Database database, Database::OpenInMemory());
+  LS_TRY(TakeSteps(database, kMigrations));
+  return database;
+}
+
 Result<int64_t> SchemaVersion(Database& database, std::span<const Migration> migrations) {
   for (;;) {
     LS_ASSIGN(const int64_t version, DeclaredVersion(database, migrations));
-    LS_ASSIGN(const std::vector<std::string> found, ThingsOf(database));
+    LS_ASSIGN(const Things found, ThingsOf(database));
     // Another process may have taken a step between the two questions.
     LS_ASSIGN(const int64_t still, DeclaredVersion(database, migrations));
     if (still != version) continue;
-    LS_ASSIGN(const std::vector<std::string> expected, ExpectedThings(migrations, version));
+    LS_ASSIGN(const Things expected, ExpectedThings(migrations, version));
     LS_TRY(CheckThings(found, expected));
     return version;
   }

@@ -25,6 +25,9 @@ std::span<const Migration> Migrations();
 // that it knows. Otherwise returns its schema version; 0 for an empty file.
 Result<int64_t> SchemaVersion(Database& database, std::span<const Migration> migrations = Migrations());
 
+// A database in memory, without records.
+Result<Database> OpenFreshInMemory();
+
 // Takes the steps that the file has not seen, each in its own transaction. Safe against other processes doing the same.
 Status Migrate(Database& database, std::span<const Migration> migrations = Migrations());
 

@@ -32,10 +32,8 @@ int64_t Now() {
 }
 
 Database OpenMemory() {
-  Result<Database> memory = Database::OpenInMemory();
+  Result<Database> memory = OpenFreshInMemory();
   LS_CHECK(memory.has_value(), "a database in memory cannot be opened: ", memory.error().message);
-  Status migrated = Migrate(*memory);
-  LS_CHECK(migrated.has_value(), "the schema does not build: ", migrated.error().message);
   return std::move(*memory);
 }
 
