@@ -57,12 +57,13 @@ class FunctionEmitter {
   // erf to within 1.5e-7. `bell` is Bell(x).
   Value* NormalShare(Value* x, Value* bell) {
     constexpr double kCoefficients[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
-    Value* size = Select(Above(x, C(0)), x, b_.CreateFNeg(x));
+    Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
     Value* t = OnePlusReciprocal(Mul(size, C(0.3275911 / std::numbers::sqrt2)));
     Value* sum = C(kCoefficients[0]);
     for (int i = 1; i < 5; ++i) sum = MulAdd(sum, t, C(kCoefficients[i]));
-    Value* tail = Mul(Mul(Mul(sum, t), bell), C(0.5));
-    return Select(Above(x, C(0)), b_.CreateFSub(C(1), tail), tail);
+    // Half of erf's size: with x's sign, and no predicate for each element, of which a thread has seven.
+    Value* half = MulAdd(Mul(Mul(sum, t), bell), C(-0.5), C(0.5));
+    return Add(b_.CreateCopySign(half, x), C(0.5));
   }
 
  private:
