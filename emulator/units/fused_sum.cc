@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -168,23 +169,20 @@ uint32_t SumGroupsOne(const OperandRows& a, int m, const OperandRows& b, int n, 
   return terms.Sum(options.d, options.adder);
 }
 
-// The same for a tile: the products are summed over whole vectors of columns, the few groups joined one by one.
-void SumGroups(const VectorSums& vector, const OperandRows& a, const OperandRows& b, const SumOptions& options,
-               AccumulatorTile d) {
-  std::vector<int32_t> sums(static_cast<size_t>(kMaxGroups) * static_cast<size_t>(b.pitch()));
-  const int groups = a.k() / options.adder.group;
-  for (int m = 0; m < a.rows(); ++m) {
-    vector.groups(a, m, b, options.adder.group, sums.data());
-    for (int n = 0; n < b.rows(); ++n) {
-      int32_t own[kMaxGroups];
-      for (int g = 0; g < groups; ++g) own[g] = sums[static_cast<size_t>(g * b.pitch() + n)];
-      uint32_t& cell = d.Row(m)[n];
-      Terms terms;
-      if (options.accumulate) AddAccumulator(options.d, cell, options.scale_d, terms);
-      AddGroups(a, m, b, n, options.adder.group, own, terms);
-      cell = terms.Sum(options.d, options.adder);
+// Those of neighbouring rows and groups are so many places apart.
+GroupFactors FactorsOf(const OperandRows& rows, int group, size_t row_step, size_t group_step) {
+  const int groups = rows.k() / group, per_factor = rows.k() / rows.factors();
+  const size_t all = std::max(row_step * static_cast<size_t>(rows.rows()), group_step * static_cast<size_t>(groups));
+  GroupFactors factors{std::vector<double>(all), std::vector<int64_t>(all)};
+  for (int r = 0; r < rows.rows(); ++r) {
+    for (int g = 0; g < groups; ++g) {
+      const Scale scale = ScaleOf(rows.scale_type(), rows.scale(r, g * group / per_factor));
+      const size_t at = static_cast<size_t>(r) * row_step + static_cast<size_t>(g) * group_step;
+      factors.value[at] = std::ldexp(static_cast<double>(scale.significand), scale.exponent - scale.fraction);
+      factors.exponent[at] = scale.nan ? GroupFactors::kNan : scale.exponent;
     }
   }
+  return factors;
 }
 
 uint32_t SumIntegers(const OperandRows& a, int m, const OperandRows& b, int n, const SumOptions& options, uint32_t c) {
@@ -237,6 +235,13 @@ uint32_t SumOne(const OperandRows& a, int row_a, const OperandRows& b, int row_b
     }
   }
   return terms.Sum(options.d, options.adder);
+}
+
+void SumGroups(const VectorSums& vector, const OperandRows& a, const OperandRows& b, const SumOptions& options,
+               AccumulatorTile d) {
+  const int group = options.adder.group;
+  vector.groups(a, b, FactorsOf(a, group, static_cast<size_t>(a.k() / group), 1),
+                FactorsOf(b, group, 1, static_cast<size_t>(b.pitch())), options, d);
 }
 
 void MultiplyAccumulate(const OperandRows& a, const OperandRows& b, const SumOptions& options, AccumulatorTile d) {

@@ -19,29 +19,15 @@
 
 #include "emulator/units/cell_vectors.h"
 #include "emulator/units/fused_sum_vector.h"
+#include "emulator/units/group_sum_loops.h"
+#include "emulator/units/sum_vectors.h"
 #include "emulator/units/vector_targets.h"
 
 namespace laneshift::emulator {
 namespace {
 
-constexpr int kLanes = OperandRows::kPadding;
 constexpr int kChunk = 16;  // products that an int32 can sum
 constexpr int kTopLimit = -100, kSumLimit = 125;
-
-LS_INLINE size_t Offset(int row, size_t pitch) { return static_cast<size_t>(row) * pitch; }
-
-template <int kFloats>
-using Floats = VectorOf<float, kFloats>;
-template <int kFloats>
-using Integers = VectorOf<int32_t, kFloats>;
-template <int kFloats>
-using Words = VectorOf<uint32_t, kFloats>;
-
-// The lanes of a vector of columns that begins at column n and of which `all` are columns.
-template <int kFloats>
-LS_INLINE int LanesAt(int n, int all) {
-  return std::clamp(all - n, 0, kFloats);
-}
 
 // Calls block(m0, n0) with the number of vectors for blocks of `kSums` vectors that cover D. A vector of 16 floats is
 // replaced by one of 8 where no more columns are left.
@@ -528,22 +514,6 @@ LS_INLINE void OnTile(const OperandRows& a, const OperandRows& b, const SumOptio
   half ? run(Sums<FragmentCells<true>>(a, b, o, d)) : run(Sums<FragmentCells<false>>(a, b, o, d));
 }
 
-LS_INLINE void GroupBody(const OperandRows& a, int m, const OperandRows& b, int group, int32_t* sums) {
-  const auto pitch = static_cast<size_t>(b.pitch());
-  const float* row = a.values() + a.At(m, 0);
-  for (size_t n0 = 0; n0 < pitch; n0 += kLanes) {
-    for (int first = 0; first < a.k(); first += group) {
-      float sum[kLanes] = {};  // products of e2m1 and their sums are exact in f32
-      for (int k = first; k < first + group; ++k) {
-        const float* q = b.values() + Offset(k, pitch) + n0;
-        for (int j = 0; j < kLanes; ++j) sum[j] += row[k] * q[j];
-      }
-      int32_t* to = sums + Offset(first / group, pitch) + n0;
-      for (int j = 0; j < kLanes; ++j) to[j] = static_cast<int32_t>(sum[j] * 4);
-    }
-  }
-}
-
 // kSums: vectors of sums at a time; of plain sums and integers there is room for twice as many.
 template <int kFloats, int kSums>
 constexpr VectorSums SumsOf(const char* name) {
@@ -552,7 +522,7 @@ constexpr VectorSums SumsOf(const char* name) {
   return {[](A a, A b, O o, AccumulatorTile d) { OnTile<ExactSums, kFloats, kSums>(a, b, o, d); },
           [](A a, A b, O o, AccumulatorTile d) { OnTile<PlainSums, kFloats, 2 * kSums>(a, b, o, d); },
           [](A a, A b, O o, AccumulatorTile d) { OnTile<IntegerSums, kFloats, 2 * kSums>(a, b, o, d); },
-          [](A a, int m, A b, int group, int32_t* sums) { GroupBody(a, m, b, group, sums); }, name};
+          kGroupSumsOf<kFloats>, name};
 }
 
 }  // namespace

@@ -9,13 +9,26 @@
 
 namespace laneshift::emulator {
 
+// The scale factors of rows, one for each group of K: of a in rows of groups, of b in a row of its pitch for each
+// group. The values are those of the significands times the exponents' powers,
+struct GroupFactors {
+  static constexpr int64_t kNan = 1 << 20;  // the exponent of NaN
+  std::vector<double> value;
+  std::vector<int64_t> exponent;
+};
+
 struct VectorSums {
   using Function = void (*)(const OperandRows& a, const OperandRows& b, const SumOptions& options, AccumulatorTile d);
+  using OfGroups = void (*)(const OperandRows& a, const OperandRows& b, const GroupFactors& factors_a,
+                            const GroupFactors& factors_b, const SumOptions& options, AccumulatorTile d);
   Function exact, fast, integers;
-  // Four times the sums of the products of row m in groups: sums[g * b.pitch() + n].
-  void (*groups)(const OperandRows& a, int m, const OperandRows& b, int group, int32_t* sums);
+  OfGroups groups;  // exact, of adders that sum groups
   const char* name;
 };
+// By `vector`, of an adder that sums groups.
+void SumGroups(const VectorSums& vector, const OperandRows& a, const OperandRows& b, const SumOptions& options,
+               AccumulatorTile d);
+
 // The best one for this processor.
 const VectorSums& SelectVectorSums();
 // All that this processor can run: tests compare them.
