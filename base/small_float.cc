@@ -19,6 +19,11 @@ constexpr FloatFormatInfo kFormats[kFloatFormats] = {
     {"ue4m3", 4, 3, 7, 0, false, Specials::kNanOnly, 0x7f, 0x7e},
 };
 
+// significand * 2^exponent. REQUIRES: exponent > -1023.
+float Scaled(uint32_t significand, int exponent) {
+  return static_cast<float>(significand * std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52));
+}
+
 // `magnitude` / 2^shift as an integer; `negative` gives the directed modes their direction.
 uint64_t RoundedShift(uint64_t magnitude, int shift, Rounding rounding, bool negative) {
   if (shift <= 0) return magnitude << -shift;
@@ -80,14 +85,14 @@ float ToFloat(FloatFormat format, uint32_t bits) {
   const uint32_t last = (1u << f.exponent_bits) - 1;
   const uint32_t field = word >> f.mantissa_bits & last;
   const bool negative = f.has_sign && (word >> (f.mantissa_bits + f.exponent_bits) & 1);
-  if (format == FloatFormat::kUe8m0) return field == last ? nan : std::ldexp(1.0f, static_cast<int>(field) - 127);
+  if (format == FloatFormat::kUe8m0) return field == last ? nan : Scaled(1, static_cast<int>(field) - 127);
   if (field == last && f.specials == Specials::kIeee) {
     return mantissa != 0 ? nan : std::bit_cast<float>(negative ? 0xff800000u : 0x7f800000u);
   }
   if (f.specials == Specials::kNanOnly && field == last && mantissa == (1u << f.mantissa_bits) - 1) return nan;
   const uint32_t significand = field == 0 ? mantissa : mantissa | 1u << f.mantissa_bits;
   const int exponent = static_cast<int>(field == 0 ? 1 : field) - f.bias - f.mantissa_bits;
-  const float magnitude = std::ldexp(static_cast<float>(significand), exponent);
+  const float magnitude = Scaled(significand, exponent);
   return negative ? -magnitude : magnitude;
 }
 

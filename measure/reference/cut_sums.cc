@@ -21,6 +21,7 @@ struct Stretch {
 void FindUnits(const CutRule& rule, const Stretch& part, const float* a, const float* b, int64_t step, int64_t columns,
                Columns& units) {
   Columns plus = {}, minus = {}, largest = {}, right = {};
+  const double least_b = rule.least_b;
   double left = 0;
   for (int64_t q = part.begin; q < part.end; ++q) {
     const double x = a[q];
@@ -29,11 +30,12 @@ void FindUnits(const CutRule& rule, const Stretch& part, const float* a, const f
     left = std::max(left, x_size);
     for (int64_t c = 0; c < columns; ++c) {
       const double y = b[q * step + c], product = x * y;
-      plus[c] += std::max(product, 0.0);
-      minus[c] += std::max(-product, 0.0);
-      const double y_size = y == 0 ? 0 : std::max(std::abs(y), rule.least_b);
-      right[c] = std::max(right[c], y_size);
-      largest[c] = std::max(largest[c], x_size * y_size);
+      plus[c] += product > 0 ? product : 0;
+      minus[c] += product < 0 ? -product : 0;
+      const double y_size = y == 0 ? 0 : std::max(std::abs(y), least_b);
+      right[c] = right[c] > y_size ? right[c] : y_size;
+      const double size = x_size * y_size;
+      largest[c] = largest[c] > size ? largest[c] : size;
     }
   }
   for (int64_t c = 0; c < columns; ++c) {
@@ -41,6 +43,30 @@ void FindUnits(const CutRule& rule, const Stretch& part, const float* a, const f
     if (part.runs > 1) size = std::min(size, static_cast<double>(rule.run) * left * right[c]);
     size = std::max(size, largest[c]);
     units[c] = size == 0 ? 0 : std::ldexp(rule.scaled ? size : std::ldexp(1, std::ilogb(size)), -rule.bits);
+  }
+}
+
+// What is lost of the stretch's products below the unit; with factors the unit has another place for each product, and
+// less than one is lost.
+template <bool kScaled>
+void AddLost(const Stretch& part, const float* a, const float* b, int64_t step, int64_t columns, const Columns& units,
+             double* below, double* above) {
+  Columns inverses;
+  for (int64_t c = 0; c < columns; ++c) inverses[c] = units[c] == 0 ? 0 : 1 / units[c];
+  for (int64_t q = part.begin; q < part.end; ++q) {
+    const double x = a[q];
+    if (x == 0) continue;
+    for (int64_t c = 0; c < columns; ++c) {
+      const double product = x * static_cast<double>(b[q * step + c]);
+      double lost;
+      if constexpr (kScaled) {
+        lost = std::clamp(product, -units[c], units[c]);
+      } else {
+        lost = product - units[c] * static_cast<double>(static_cast<int32_t>(product * inverses[c]));
+      }
+      below[c] += std::max(lost, 0.0);
+      above[c] += std::max(-lost, 0.0);
+    }
   }
 }
 
@@ -54,22 +80,9 @@ void CutSums(const CutRule& rule, int64_t depth, const float* a, const float* b,
   const int64_t length = rule.consecutive ? rule.run : std::max<int64_t>(depth, 1);
   for (int64_t begin = 0; begin < depth; begin += length) {
     const Stretch part{begin, std::min(depth, begin + length), base::CeilDiv(std::min(length, depth), rule.run)};
-    Columns units, inverses;
+    Columns units;
     FindUnits(rule, part, a, b, step, columns, units);
-    for (int64_t c = 0; c < columns; ++c) inverses[c] = units[c] == 0 ? 0 : 1 / units[c];
-    for (int64_t q = part.begin; q < part.end; ++q) {
-      const double x = a[q];
-      if (x == 0) continue;
-      for (int64_t c = 0; c < columns; ++c) {
-        const double product = x * static_cast<double>(b[q * step + c]);
-        // What lies below the unit; with factors the unit has another place for each product, and less than one is
-        // lost.
-        const double kept = units[c] * static_cast<double>(static_cast<int32_t>(product * inverses[c]));
-        const double lost = rule.scaled ? std::clamp(product, -units[c], units[c]) : product - kept;
-        below[c] += std::max(lost, 0.0);
-        above[c] += std::max(-lost, 0.0);
-      }
-    }
+    (rule.scaled ? AddLost<true> : AddLost<false>)(part, a, b, step, columns, units, below, above);
     // Each instruction truncates its result and, but for the first one, cuts the sum so far.
     const int64_t products = part.end - part.begin, segment = std::min(rule.segment, products);
     const int64_t instructions = base::CeilDiv(products, segment) * base::CeilDiv(segment, kCutProducts);
