@@ -13,7 +13,7 @@ required=(
   libgtest-dev libbenchmark-dev         # tests, bench
   python3 pkg-config                    # tests of generated files, documents and the installed package
 )
-optional=(ccache)                       # faster rebuilds; the build does without
+optional=(ccache lld-22)                # faster rebuilds and links; the build does without
 
 say() { printf 'laneshift: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
