@@ -261,7 +261,9 @@ class ShapeList {
       AddClusters(shape);
       AddResident(shape);
       AddSlices(shape);
-      if (target_.mma.AccumulatesInTensorMemory() && side == RowSide::kM) {
+      // Two of the widest may leave no room for scale factors.
+      const bool widest = 2 * columns == target_.tmem_columns;
+      if (target_.mma.AccumulatesInTensorMemory() && (side == RowSide::kM || widest)) {
         shape.acc_stages = 1;
         Add(shape);
       }
@@ -381,11 +383,8 @@ class ShapeList {
             .merge_groups = variant.merge};
   }
 
-  // Two, so that the epilogue of one overlaps the MMAs of the next; scale factors leave no room for two of the widest.
-  int Accumulators(int columns) const {
-    const bool scaled = ir::BlockScalingOf(contraction_.scale).has_value();
-    return 2 * columns + (scaled ? 1 : 0) <= target_.tmem_columns ? 2 : 1;
-  }
+  // Two, so that the epilogue of one overlaps the MMAs of the next.
+  int Accumulators(int columns) const { return 2 * columns <= target_.tmem_columns ? 2 : 1; }
 
   // A gathered x is the only operand that prevents CTAs from sharing the other.
   static bool SharesNothing(const Schedule& shape) {

@@ -34,6 +34,8 @@ struct Channel {
   int stages = 1;
   std::vector<TileSlot> tiles{};              // of a shared channel
   int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
+  int overlap = 0;                            // of two accumulators: columns that both have, in their middle
+  bool is_overlap = false;                    // those columns of the channel before it, which has them twice
   bool is_private = false;                    // a ring that only one role uses, by reserve and retire
   bool resident = false;                      // resident: each slot is filled once and remains full
   int tmem_column = -1;                       // assigned: first column of stage 0
@@ -42,6 +44,7 @@ struct Channel {
   int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless resident, 8 bytes each
 
   int StageBytes() const;  // distance of two stages in shared memory
+  int StageColumns() const { return columns - overlap; }  // and in Tensor Memory
   int Barriers() const { return resident ? stages : 2 * stages; }
   bool operator==(const Channel&) const = default;
 };

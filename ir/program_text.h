@@ -406,6 +406,8 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"stages", &Channel::stages},
     Field{"rows", &Channel::rows, Presence::kOptional},
     Field{"columns", &Channel::columns, Presence::kOptional},
+    Field{"overlap", &Channel::overlap, Presence::kOptional},
+    Field{"of_overlap", &Channel::is_overlap, Presence::kOptional},
     Field{"private", &Channel::is_private, Presence::kOptional},
     Field{"resident", &Channel::resident, Presence::kOptional},
     Field{"column", &Channel::tmem_column, Presence::kOptional},

@@ -81,7 +81,7 @@ struct Key {
 constexpr Key kKeys[] = {
     {"tile",    kTile,   2, "elements of one output tile (MxN) and of one K block; without the third number K stays open"},
     {"stages",  kStages, 1, "slots of the shared-memory ring between the loads and the MMA"},
-    {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only)"},
+    {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only), and have columns in common where there is no room for both"},
     {"math",    kMath,   1, "warpgroups that issue wgmma (sm_90a; 1 on sm_100a), or multiply on CUDA cores (reuse=direct)"},
     {"raster",  kRaster, 1, "tile order: bands of this many tile rows, for reuse in L2"},
     {"a_load",  kALoad,  1, "how tiles of A are loaded into shared memory: bulk tensor copies, copies by threads for any alignment, or bulk copies from aligned rows of the workspace into which a separate kernel packs A first"},

@@ -12,7 +12,8 @@
 //     eight spans, so that every column begins a swizzle pattern; a box may be a single row. Rows of buffers and of D's
 //     boxes may be shorter than a span, but are whole 16 bytes.
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
-//     and a target with Tensor Memory. A channel of CLC responses, of which there is at most one, holds nothing else
+//     and a target with Tensor Memory. Of two accumulators that have columns in common the next channel, of one slot,
+//     is these columns. A channel of CLC responses, of which there is at most one, holds nothing else
 //     and needs a target with cluster launch control. An order channel has one slot, which is empty. Stages, copies and
 //     warps of buffers are positive, and the warps that share a copy divide those. Arrivals are positive once the
 //     program is lowered and 0 before; a private ring of a role is in Tensor Memory and awaits none on its full side; a
@@ -48,7 +49,7 @@
 //     Columns of a register accumulator, and of the promoted one, are those of all its blocks.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
-//     target has; accumulators are disjoint inside `tmem_columns`, a power of two from 32 to what the target
+//     target has; accumulators are disjoint but for their overlap, inside `tmem_columns`, a power of two from 32 to what the target
 //     has.
 // 14. There are as many ping-pong roles as they say, of one kind and with the same number of warps, each with a
 //     different index. Each passes the other roles' slots of a channel from which it takes for each tile, and takes a
@@ -221,6 +222,27 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
   return Ok();
 }
 
+// Two accumulators that share columns, and the channel that hands these over.
+Status CheckOverlap(const Program& program, const Channel& channel) {
+  const auto broken = [&](const char* what) { return BrokenRule(4, Cat("channel ", channel.name, what)); };
+  const Channel* const neighbour = &channel + (channel.is_overlap ? -1 : 1);
+  const bool first = &channel == &program.channels.front(), last = &channel == &program.channels.back();
+  if (channel.overlap != 0) {
+    if (channel.space != Space::kTensor || channel.is_private || channel.stages != 2)
+      return broken(" overlaps, but is not of two accumulators");
+    if (channel.overlap < 0 || channel.overlap >= channel.columns)
+      return broken(" overlaps by all of its columns");
+    if (last || !neighbour->is_overlap) return broken(" overlaps, and no channel follows for the columns of both");
+  }
+  if (!channel.is_overlap) return Ok();
+  if (first || neighbour->overlap == 0) return broken(" is of an overlap, and does not follow one");
+  const bool same = channel.space == Space::kTensor && channel.rows == neighbour->rows &&
+                    channel.columns == neighbour->overlap && channel.stages == 1 && !channel.is_private;
+  if (!same) return broken(" is not the columns that both accumulators have");
+  const int place = neighbour->tmem_column == -1 ? -1 : neighbour->tmem_column + neighbour->StageColumns();
+  return channel.tmem_column == place ? Ok() : broken(" does not begin where the accumulators overlap");
+}
+
 Status CheckRings(const Program& program, const target::Target& target) {
   const bool lowered = program.stage == Stage::kLowered;
   const auto responses = std::count_if(program.channels.begin(), program.channels.end(),
@@ -231,6 +253,7 @@ Status CheckRings(const Program& program, const target::Target& target) {
       return BrokenRule(4, Cat("channel ", channel.name, " has ", channel.stages, " stages"));
     }
     LS_TRY(CheckSpace(program, channel, target));
+    LS_TRY(CheckOverlap(program, channel));
     if (channel.is_private && (channel.space != Space::kTensor || channel.full_arrivals != 0)) {
       return BrokenRule(
           4, Cat("channel ", channel.name, " is a private ring, but not in Tensor Memory or filled by other roles"));
@@ -393,9 +416,9 @@ std::vector<Extent> SharedExtents(const Program& program) {
 std::vector<Extent> TensorExtents(const Program& program) {
   std::vector<Extent> extents;
   for (const Channel& channel : program.channels) {
-    if (channel.space != Space::kTensor) continue;
-    extents.push_back(
-        {channel.tmem_column, int64_t{channel.stages} * channel.columns, 1, Cat("channel ", channel.name)});
+    if (channel.space != Space::kTensor || channel.is_overlap) continue;
+    extents.push_back({channel.tmem_column, int64_t{channel.stages} * channel.columns - channel.overlap, 1,
+                       Cat("channel ", channel.name)});
   }
   return extents;
 }

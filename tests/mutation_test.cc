@@ -53,7 +53,8 @@ enum Kernel {
   kResident100,
   kResident90,
   kLines90,
-  kReductions90
+  kReductions90,
+  kOverlap100
 };
 // Which kernel of the plan.
 struct KernelFacts {
@@ -97,6 +98,7 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=1024 n=32 k=200", kResident, 20},
     {"sm_90a", kOrderedSum, kInRows, 10},
     {"sm_90a", kOrderedSum, kInRows, 5, compiler::LaunchPurpose::kReduce},
+    {"sm_100a", "gemm m=512 n=1024 k=136 a=e4m3 scale=mx", "tile=128x256x128 stages=2 cluster=1x1", 5},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveAfter };

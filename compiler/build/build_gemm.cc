@@ -34,10 +34,15 @@ ir::WorkSource SourceOfWork(const Contraction& contraction) {
 // The number of sets of columns in Tensor Memory. With one for each slot of the ring the copy of a set waits for no
 // MMA; two, of which one is filled while the other is used, are the least. More of them must not make the allocation
 // larger, which is a power of two. It does not depend on the number of slots, with which nothing else of a program
-// changes either.
-int SetsOfBlocks(const Schedule& schedule, int columns) {
-  constexpr int kLeast = 2, kMost = 8;
-  const int sums = schedule.acc_stages * (schedule.rows == RowSide::kM ? schedule.tile_n : schedule.tile_m);
+// changes either. With two the copy of a set waits for the MMAs of the block before: accumulators rather overlap, by as
+// many columns as leave the epilogue at once.
+int SetsOfBlocks(const Schedule& schedule, const target::Target& target, int columns) {
+  constexpr int kLeast = 2, kEnough = 3, kMost = 8, kPanel = 64;
+  int sums = schedule.acc_stages * (schedule.rows == RowSide::kM ? schedule.tile_n : schedule.tile_m);
+  if (AccumulatorsMayOverlap(schedule)) {
+    const int missing = sums + kEnough * columns - target.tmem_columns;
+    sums -= base::RoundUp(std::max(0, missing), kPanel);
+  }
   const auto allocated = static_cast<int>(std::bit_ceil(static_cast<unsigned>(sums + kLeast * columns)));
   return std::clamp((allocated - sums) / columns, kLeast, kMost);
 }
@@ -57,11 +62,11 @@ class BlockParts {
     slots_.copied.push_back({.tiles = tiles, .first_tile = first, .first_column = columns_});
     columns_ += tiles.columns;
   }
-  void Join(const Schedule& schedule, std::string_view name, int scale_run) {
+  void Join(const Schedule& schedule, const target::Target& target, std::string_view name, int scale_run) {
     if (schedule.rows == RowSide::kN) std::swap(slots_.row_tile, slots_.column_tile);
     parts_.channels.push_back({.name = std::string(name),
                                .space = ir::Space::kTensor,
-                               .stages = SetsOfBlocks(schedule, columns_),
+                               .stages = SetsOfBlocks(schedule, target, columns_),
                                .rows = ir::kTensorLanes,
                                .columns = columns_,
                                .is_private = true});
@@ -75,7 +80,8 @@ class BlockParts {
   int columns_ = 0;
 };
 
-void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, KernelParts& parts) {
+void AddScaleFactors(const Schedule& schedule, const target::Target& target, const ir::BlockScaling& scaling,
+                     KernelParts& parts) {
   BlockParts blocks(parts);
   const auto add = [&](Operand operand) {
     const bool of_a = operand == Operand::kA;
@@ -85,7 +91,7 @@ void AddScaleFactors(const Schedule& schedule, const ir::BlockScaling& scaling, 
   const bool rows_along_n = schedule.rows == RowSide::kN;
   add(rows_along_n ? Operand::kB : Operand::kA);
   add(rows_along_n ? Operand::kA : Operand::kB);
-  blocks.Join(schedule, "scales", scaling.run);
+  blocks.Join(schedule, target, "scales", scaling.run);
 }
 
 // Those that the role that multiplies applies to sums: in the slots of the ring after the operands.
@@ -113,10 +119,10 @@ void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
   scales.of_b = add(Operand::kB, {RunScaleTile(Operand::kB, runs)});
 }
 
-void AddMetadata(const Schedule& schedule, DataType type, KernelParts& parts) {
+void AddMetadata(const Schedule& schedule, const target::Target& target, DataType type, KernelParts& parts) {
   BlockParts blocks(parts);
   blocks.Add<MetadataLoader>(MetadataTiles(type, schedule.tile_k), "ea", ir::MetadataBlock::Depth(type));
-  blocks.Join(schedule, "metadata", 0);
+  blocks.Join(schedule, target, "metadata", 0);
 }
 
 }  // namespace
@@ -152,9 +158,9 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
   if (const auto scaling = ir::BlockScalingOf(contraction.scale)) {
-    AddScaleFactors(schedule, *scaling, parts);
+    AddScaleFactors(schedule, target, *scaling, parts);
   } else if (contraction.IsSparse()) {
-    AddMetadata(schedule, contraction.a.type(), parts);
+    AddMetadata(schedule, target, contraction.a.type(), parts);
   } else {
     if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});

@@ -220,18 +220,19 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                   const target::Target& target) {
   const bool gated = ir::IsGated(terms.steps);
   const int subtile = WidestSubtile(plan, needs, schedule, terms);
-  const std::vector<Staging> stagings = StagingsOf({.type = terms.type,
-                                                    .fragment = plan.fragment,
-                                                    .transposed = plan.rows_along_n,
-                                                    .columns = plan.columns,
-                                                    .blocks = plan.blocks,
-                                                    .gated = plan.columns_per_output,
-                                                    .rows_per_output = gated ? 2 / plan.columns_per_output : 1,
-                                                    .widest = subtile,
-                                                    .widest_panel = WidestPanel(plan, needs, schedule, terms, subtile),
-                                                    .warps = plan.warps,
-                                                    .in_tensor_memory = plan.in_tensor_memory,
-                                                    .bulk = plan.bulk_stores});
+  std::vector<Staging> stagings = StagingsOf({.type = terms.type,
+                                              .fragment = plan.fragment,
+                                              .transposed = plan.rows_along_n,
+                                              .columns = plan.columns,
+                                              .blocks = plan.blocks,
+                                              .gated = plan.columns_per_output,
+                                              .rows_per_output = gated ? 2 / plan.columns_per_output : 1,
+                                              .widest = subtile,
+                                              .widest_panel = WidestPanel(plan, needs, schedule, terms, subtile),
+                                              .warps = plan.warps,
+                                              .in_tensor_memory = plan.in_tensor_memory,
+                                              .bulk = plan.bulk_stores});
+  if (needs.even_panels) std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
   if (needs.rings.size() != 1 || stagings.size() == 1) return stagings.back();
   RingDepth depth(needs, target);
   const auto depth_with = [&](const Staging& staging) {

@@ -73,6 +73,7 @@ struct CtaNeeds {
   bool unrolls = false;           // by code that is unrolled over a filter: it holds more addresses than copies do
   bool single_accesses = false;   // elements of D, and of matrices that lie as D does, are accessed one by one
   int start_registers = 0;        // OperandLoader::StartRegisters of all loaders
+  bool even_panels = false;       // all panels have as many columns
 };
 
 CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,

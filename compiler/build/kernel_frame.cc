@@ -29,6 +29,7 @@ struct Channels {
   std::vector<int> rings;  // of operands that come anew with each tile, in the order in which they were declared
   int resident = -1;       // of the operand that stays
   int accumulators = -1;   // in Tensor Memory
+  int overlap = -1;        // of the columns that two accumulators have in common
   int clc = -1;            // of responses of cluster launch control
   int order = -1;          // the ping-pong order of two consumers
 };
@@ -52,7 +53,19 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   return program;
 }
 
-Channels DeclareChannels(const Schedule& schedule, const target::Target& target, ir::Program& program) {
+// Two accumulators for which Tensor Memory has no room have some columns in common, which the epilogue reads first.
+int OverlapOf(const ir::Channel& accumulators, const Schedule& schedule, bool promotes, const target::Target& target,
+              const ir::Program& program) {
+  if (!AccumulatorsMayOverlap(schedule) || promotes) return 0;
+  int columns = accumulators.stages * accumulators.columns;
+  for (const ir::Channel& channel : program.channels) {
+    if (channel.space == ir::Space::kTensor) columns += channel.stages * channel.columns;
+  }
+  const int missing = std::max(0, columns - target.tmem_columns);
+  return missing < accumulators.columns ? missing : 0;
+}
+
+Channels DeclareChannels(const Schedule& schedule, bool promotes, const target::Target& target, ir::Program& program) {
   Channels channels;
   for (size_t i = 0; i < program.channels.size(); ++i) {
     const ir::Channel& channel = program.channels[i];
@@ -63,11 +76,21 @@ Channels DeclareChannels(const Schedule& schedule, const target::Target& target,
     }
   }
   if (target.mma.AccumulatesInTensorMemory()) {
-    channels.accumulators = AddChannel(program, {.name = "acc",
-                                                 .space = ir::Space::kTensor,
-                                                 .stages = schedule.acc_stages,
-                                                 .rows = program.Rows(),
-                                                 .columns = program.Columns()});
+    ir::Channel accumulators{.name = "acc",
+                             .space = ir::Space::kTensor,
+                             .stages = schedule.acc_stages,
+                             .rows = program.Rows(),
+                             .columns = program.Columns()};
+    accumulators.overlap = OverlapOf(accumulators, schedule, promotes, target, program);
+    channels.accumulators = AddChannel(program, accumulators);
+    if (accumulators.overlap > 0) {
+      channels.overlap = AddChannel(program, {.name = "overlap",
+                                              .space = ir::Space::kTensor,
+                                              .stages = 1,
+                                              .rows = accumulators.rows,
+                                              .columns = accumulators.overlap,
+                                              .is_overlap = true});
+    }
   }
   if (schedule.scheduler == Scheduler::kClc) {
     channels.clc = AddChannel(program, {.name = "clc", .space = ir::Space::kClcResponses, .stages = kClcStages});
@@ -284,7 +307,10 @@ void Roles::AddProducts() {
       ProductTile tile{.corner = corner};
       if (parts_.terms.promotes) return parts_.mainloop->Write(b, sums_, tile);
       tile.accumulator = b.Put({}, {.channel = channels_.accumulators});
+      ValueId overlap = ir::kNoValue;
+      if (channels_.overlap >= 0) overlap = b.Put({}, {.channel = channels_.overlap});
       parts_.mainloop->Write(b, sums_, tile);
+      if (overlap != ir::kNoValue) b.Send({overlap});
       b.Send({tile.accumulator});
     });
   });
@@ -352,19 +378,23 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
   if (!parts_.terms.promotes && plan_.in_tensor_memory) {
     const Corner corner = tiles_.CornerOf(b, tile);
-    return epilogue_.WriteTile(b, role, b.Take({}, {.channel = channels_.accumulators}), corner, {});
+    const ValueId accumulator = b.Take({}, {.channel = channels_.accumulators});
+    if (channels_.overlap < 0) return epilogue_.WriteTile(b, role, {accumulator}, corner, {});
+    const ValueId overlap = b.Take({}, {.channel = channels_.overlap});
+    const int columns = program_.channels[static_cast<size_t>(channels_.overlap)].columns;
+    return epilogue_.WriteTile(b, role, {accumulator, overlap, columns}, corner, {});
   }
   if (!parts_.terms.promotes) {
     // Where the tile lies is found after the products, which need not wait for it.
     MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile)});
-    return epilogue_.WriteTile(b, role, ir::kNoValue, tiles_.CornerOf(b, tile), {});
+    return epilogue_.WriteTile(b, role, {}, tiles_.CornerOf(b, tile), {});
   }
   ProductTile product{.corner = tiles_.CornerOf(b, tile)};
   product.warp_rows = epilogue_.WarpRows(b, product.corner);
   if (parts_.terms.scale == Scaling::kBlock) FindScaleFactors(b, product);
   b.ClearPromoted({}, {.fragment = plan_.fragment});
   plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInOrder(b, consumer, product);
-  epilogue_.WriteTile(b, role, ir::kNoValue, product.corner, product.warp_rows);
+  epilogue_.WriteTile(b, role, {}, product.corner, product.warp_rows);
 }
 
 // Products into registers. The turn ends when the last ones are issued: those of the other consumer queue up after
@@ -392,6 +422,8 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
 
 }  // namespace
 
+bool AccumulatorsMayOverlap(const Schedule& schedule) { return schedule.acc_stages == 2 && schedule.split_k == 1; }
+
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
                           const target::Target& target) {
   ir::Program program;
@@ -418,12 +450,13 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
       std::any_of(parts.loaders.begin(), parts.loaders.end(), [](const auto& loader) { return loader->Unrolls(); });
   ir::Program program = DeclareProgram(parts, schedule, target);
   program.channels = std::move(parts.channels);
-  const Channels channels = DeclareChannels(schedule, target, program);
+  const Channels channels = DeclareChannels(schedule, parts.terms.promotes, target, program);
   const bool single_accesses = parts.output->AccessWidthOf(Operand::kD, 2) == 1;
   const int starts = std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
                                      [](int sum, const auto& loader) { return sum + loader->StartRegisters(); });
   const CtaPlan plan =
-      PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts}, schedule, parts.terms, target);
+      PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts, channels.overlap >= 0}, schedule,
+              parts.terms, target);
   program.buffers = plan.buffers;
   DeclareParams(parts, schedule, plan, program);
   Roles(parts, schedule, channels, plan, program).Write();

@@ -39,6 +39,10 @@ struct KernelParts {
   std::unique_ptr<OutputTensor> output{};
 };
 
+// Whether two accumulators may have columns in common, if Tensor Memory has no room for both. Not where partial sums
+// are read before the tile is (split-K).
+bool AccumulatorsMayOverlap(const Schedule& schedule);
+
 // A program of output tiles, of which nothing else is declared yet.
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
                           const target::Target& target);

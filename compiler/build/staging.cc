@@ -113,6 +113,11 @@ std::vector<Staging> StagingsOf(const StagedTile& tile) {
     }
   }
   if (stagings.back() != even) stagings.push_back(even);
+  // The next tile is multiplied meanwhile.
+  if (tile.in_tensor_memory && even.copies > 1) {
+    stagings.push_back(even);
+    stagings.back().copies = 1;
+  }
   return stagings;
 }
 

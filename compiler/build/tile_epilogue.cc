@@ -34,14 +34,38 @@ std::vector<ScaleRow> TileEpilogue::TileRows(Builder& b, int rows_of_part) const
   return rows;
 }
 
-void TileEpilogue::ForEachPanel(Builder& b, const std::function<void(const Panel&)>& write) const {
+// Those with columns that the other accumulator has, too, leave first: the last ones of the first accumulator, the
+// first ones of the second. Then the MMAs of the next tile may begin.
+void TileEpilogue::ForEachPanelOfOverlap(Builder& b, const Accumulator& accumulator,
+                                         const std::function<void(const Panel&)>& write) const {
+  const int panel = plan_.staging.panel, all = plan_.columns / panel;
+  const int common = base::CeilDiv(accumulator.overlap_columns, panel);
+  const ValueId stage = b.SlotStage({accumulator.slot});
+  const ValueId twice = b.Mul({stage, b.Constant(2)});
+  const ValueId last = b.Mul({b.Sub({b.Constant(1), stage}), b.Constant(all - 1)});
+  const auto write_turns = [&](int first, int end) {
+    ForEach(b, b.Constant(first), b.Constant(end), [&](ValueId turn) {
+      const ValueId number = b.Sub({b.Add({last, b.Mul({twice, turn})}), turn});
+      write({.number = number, .first = b.Mul({number, b.Constant(panel)}), .turn = turn, .columns = panel});
+    });
+  };
+  write_turns(0, common);
+  b.Release({accumulator.overlap});
+  if (common < all) write_turns(common, all);
+}
+
+void TileEpilogue::ForEachPanel(Builder& b, const Accumulator& accumulator,
+                                const std::function<void(const Panel&)>& write) const {
+  if (accumulator.overlap != ir::kNoValue) return ForEachPanelOfOverlap(b, accumulator, write);
   const int all = plan_.columns, panel = plan_.staging.panel;
   if (InLoop()) {
     const int whole = all / panel, rest = all % panel;
     ForEach(b, b.Constant(whole), [&](ValueId number) {
-      write({.number = number, .first = b.Mul({number, b.Constant(panel)}), .columns = panel});
+      write({.number = number, .first = b.Mul({number, b.Constant(panel)}), .turn = number, .columns = panel});
     });
-    if (rest > 0) write({.number = b.Constant(whole), .first = b.Constant(whole * panel), .columns = rest});
+    if (rest == 0) return;
+    const ValueId number = b.Constant(whole);
+    write({.number = number, .first = b.Constant(whole * panel), .turn = number, .columns = rest});
     return;
   }
   // Registers cannot be indexed at run time: unrolled. Blocks of the same columns follow each other, so that what is
@@ -49,8 +73,10 @@ void TileEpilogue::ForEachPanel(Builder& b, const std::function<void(const Panel
   int index = 0;
   for (int column = 0; column < all; column += panel) {
     for (int block = 0; block < plan_.blocks; ++block, ++index) {
-      write({.number = b.Constant(index),
+      const ValueId number = b.Constant(index);
+      write({.number = number,
              .first = b.Constant(block * all + column),
+             .turn = number,
              .columns = std::min(panel, all - column),
              .block = block,
              .column = column,
@@ -79,7 +105,7 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
   }
 }
 
-void TileEpilogue::WriteTile(Builder& b, const Role& role, ValueId accumulator, const Corner& corner,
+void TileEpilogue::WriteTile(Builder& b, const Role& role, const Accumulator& accumulator, const Corner& corner,
                              const std::vector<ValueId>& warp_rows) const {
   const Source source{role, accumulator, corner};
   if (!corner.IsSlice()) {
@@ -91,7 +117,7 @@ void TileEpilogue::WriteTile(Builder& b, const Role& role, ValueId accumulator, 
     b.If({last});
     b.InBody([&] { WritePanels(b, source, warp_rows); });
   }
-  if (InLoop()) b.Release({accumulator});
+  if (InLoop()) b.Release({accumulator.slot});
 }
 
 // Of a tile that is cut, the sums of this CTA's section.
@@ -100,8 +126,8 @@ void TileEpilogue::StorePartials(Builder& b, const Source& source) const {
   b.If({b.Less({b.Constant(1), corner.slices})});
   b.InBody([&] {
     const ValueId partial = b.Add({b.Mul({corner.number, corner.slices}), corner.slice});
-    ForEachPanel(b, [&](const Panel& panel) {
-      ForEachPart(b, source.accumulator, panel, [&](const Part& part) {
+    ForEachPanel(b, source.accumulator, [&](const Panel& panel) {
+      ForEachPart(b, source.accumulator.slot, panel, [&](const Part& part) {
         b.PartialStore({part.fragment, part.first, partial});
       });
     });
@@ -128,7 +154,7 @@ void TileEpilogue::WritePanels(Builder& b, const Source& source, const std::vect
     starts[block] = output_.StoreStart(b, owns[block], source.corner);
   }
   if (plan_.bulk_stores && !Alternates()) b.BulkWait({}, {.pending = 0, .buffer = source.role.buffer});
-  ForEachPanel(b, [&](const Panel& panel) {
+  ForEachPanel(b, source.accumulator, [&](const Panel& panel) {
     const auto block = static_cast<size_t>(panel.block);
     WritePanel(b, source, panel, owns[block], starts[block]);
   });
@@ -143,7 +169,7 @@ void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& pan
   const int buffer = source.role.buffer;
   ValueId copy = ir::kNoValue;
   Subtile first{};
-  ForEachPart(b, source.accumulator, panel, [&](const Part& part) {
+  ForEachPart(b, source.accumulator.slot, panel, [&](const Part& part) {
     Subtile subtile = SubtileOf(b, panel, part, corner, own);
     if (plan_.bulk_stores && plan_.rows_along_n) start = output_.StoreStart(b, subtile.row, corner);
     steps_.Write(b, subtile, source.role.scales);
@@ -153,7 +179,7 @@ void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& pan
     }
     if (part.offset == 0) {
       first = subtile;
-      copy = b.Rem({panel.number, b.Constant(staging.copies)});
+      copy = b.Rem({panel.turn, b.Constant(staging.copies)});
       if (plan_.bulk_stores) AwaitCopy(b, source.role, panel);
     }
     b.StageStore({subtile.fragment, copy}, {.buffer = buffer, .column = part.offset / plan_.columns_per_output});

@@ -19,6 +19,13 @@ class TileEpilogue {
     TensorScales scales{};
   };
 
+  // Where the sums of a tile are in Tensor Memory. kNoValue: in registers; no overlap.
+  struct Accumulator {
+    ir::ValueId slot = ir::kNoValue;
+    ir::ValueId overlap = ir::kNoValue;  // the slot of the columns that the other accumulator has, too
+    int overlap_columns = 0;
+  };
+
   // REQUIRES: all outlive the epilogue, and the declarations of `program` are complete when the first op is written.
   TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, const ir::Program& program,
                const OutputTensor& output)
@@ -31,20 +38,21 @@ class TileEpilogue {
   std::vector<ir::ValueId> WarpRows(ir::Builder& b, const Corner& corner) const;
   // The same in the tile, or in the part of `rows_of_part` rows of it in which the block is.
   std::vector<ScaleRow> TileRows(ir::Builder& b, int rows_of_part) const;
-  // `accumulator`: its slot, or kNoValue for registers. `warp_rows`: WarpRows, or none if they are still to be found.
-  void WriteTile(ir::Builder& b, const Role& role, ir::ValueId accumulator, const Corner& corner,
+  // `warp_rows`: WarpRows, or none if they are still to be found.
+  void WriteTile(ir::Builder& b, const Role& role, const Accumulator& accumulator, const Corner& corner,
                  const std::vector<ir::ValueId>& warp_rows) const;
 
  private:
   // What is being written.
   struct Source {
     const Role& role;
-    ir::ValueId accumulator;
+    const Accumulator& accumulator;
     const Corner& corner;
   };
   // A part of an accumulator that leaves at once.
   struct Panel {
     ir::ValueId number, first;  // its first column in the accumulator
+    ir::ValueId turn;           // the number of panels that leave before it
     int columns = 0;
     int block = 0, column = 0;  // where registers hold it: the block, and the first column there
     int index = -1;             // its number, where that is known
@@ -57,7 +65,10 @@ class TileEpilogue {
   };
   // Whether panels are a loop over columns of Tensor Memory.
   bool InLoop() const { return plan_.in_tensor_memory && !terms_.promotes; }
-  void ForEachPanel(ir::Builder& b, const std::function<void(const Panel&)>& write) const;
+  void ForEachPanel(ir::Builder& b, const Accumulator& accumulator,
+                    const std::function<void(const Panel&)>& write) const;
+  void ForEachPanelOfOverlap(ir::Builder& b, const Accumulator& accumulator,
+                             const std::function<void(const Panel&)>& write) const;
   void ForEachPart(ir::Builder& b, ir::ValueId accumulator, const Panel& panel,
                    const std::function<void(const Part&)>& write) const;
   void StorePartials(ir::Builder& b, const Source& source) const;

@@ -10,9 +10,13 @@ using ir::Binding;
 using ir::Builder;
 using ir::ValueId;
 
-void ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& write) {
-  const ValueId index = b.For({b.Constant(0), count});
+void ForEach(Builder& b, ValueId first, ValueId end, const std::function<void(ValueId)>& write) {
+  const ValueId index = b.For({first, end});
   b.InBody([&] { write(index); });
+}
+
+void ForEach(Builder& b, ValueId count, const std::function<void(ValueId)>& write) {
+  ForEach(b, b.Constant(0), count, write);
 }
 
 ScaleCorner ScalesOfRows(Builder& b, const Corner& corner, ir::WorkSource source) {

@@ -10,6 +10,7 @@
 namespace laneshift::compiler {
 
 // Calls `write(index)` inside a loop from 0 up to below `count`.
+void ForEach(ir::Builder& b, ir::ValueId first, ir::ValueId end, const std::function<void(ir::ValueId)>& write);
 void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::ValueId)>& write);
 
 // Element coordinates of the corner of an output tile. In a group of rows, also the row counted from the group's first,

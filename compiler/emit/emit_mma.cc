@@ -30,7 +30,7 @@ Value* RoleEmitter::Descriptor(const Slot& slot, int tile, Value* extra_bytes) {
 Value* RoleEmitter::Cells(const Slot& slot, int column) {
   const ir::Channel& channel = ChannelOf(slot);
   return b_.CreateAdd(cx_.tensor_base, b_.CreateAdd(e_.C32(channel.tmem_column + column),
-                                                    b_.CreateMul(slot.stage, e_.C32(channel.columns))));
+                                                    b_.CreateMul(slot.stage, e_.C32(channel.StageColumns()))));
 }
 
 void RoleEmitter::ForEachDepth(const std::function<void(int, int)>& body) {

@@ -138,6 +138,8 @@ void RoleEmitter::Less(const Op& op) { values_[op.result] = b_.CreateICmpULT(Ind
 
 void RoleEmitter::Anew(const Op& op) { values_[op.result] = e_.Anew(Index(op, 0)); }
 
+void RoleEmitter::SlotStage(const Op& op) { values_[op.result] = SlotOf(op).stage; }
+
 void RoleEmitter::WarpRow(const Op& op) {
   values_[op.result] = b_.CreateMul(cx_.warp, e_.C32(op.As<ir::WarpRowAttrs>().rows));
 }

@@ -39,10 +39,16 @@ void PlaceTiles(ir::Channel& channel, SharedMemory& memory) {
 
 Status PlaceAccumulators(ir::Program& program, const target::Target& target) {
   int columns = 0;
-  for (ir::Channel& channel : program.channels) {
+  for (size_t i = 0; i < program.channels.size(); ++i) {
+    ir::Channel& channel = program.channels[i];
     if (channel.space != ir::Space::kTensor) continue;
+    if (channel.is_overlap) {
+      const ir::Channel& twice = program.channels[i - 1];
+      channel.tmem_column = twice.tmem_column + twice.StageColumns();
+      continue;
+    }
     channel.tmem_column = columns;
-    columns += channel.columns * channel.stages;
+    columns += channel.columns * channel.stages - channel.overlap;
   }
   if (columns > target.tmem_columns) {
     return MakeError(

@@ -57,7 +57,7 @@ class GroupSums {
       Join(m, n0 + first, reinterpret_cast<const float*>(sums) + first);
   }
 
-  // Adds groups and accumulator. `sums`: of the first group; those of the next one are kFloats behind them.
+  // Adds groups and accumulator. `sums`: of the first group; those of the next one are kFloats later.
   LS_INLINE void Join(int m, int n, const float* sums) const {
     const int lanes = LanesAt<kHalf>(n, b_.rows());
     const RowCells<false> cells(d_);

@@ -66,6 +66,14 @@ std::vector<Region> TensorRegions(const ir::Program& program) {
   for (const TensorCells& cells : TensorCellsOf(program))
     regions.push_back({cells.column, cells.columns, Cat(cells.name, ": ", cells.contents, " ", cells.layout)});
   Sort(regions);
+  // Of two accumulators that overlap the second one is shown from the end of the first on.
+  for (size_t i = 1; i < regions.size(); ++i) {
+    const int64_t hidden = std::max<int64_t>(0, regions[i - 1].begin + regions[i - 1].size - regions[i].begin);
+    if (hidden == 0) continue;
+    regions[i].begin += hidden;
+    regions[i].size -= hidden;
+    regions[i].what += Cat(", of which the first ", hidden, " columns are also the first accumulator's last");
+  }
   return regions;
 }
 

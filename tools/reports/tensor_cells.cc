@@ -162,7 +162,7 @@ std::vector<TensorCells> TensorCellsOf(const ir::Program& program) {
   std::vector<TensorCells> cells;
   for (size_t i = 0; i < program.channels.size(); ++i) {
     const ir::Channel& channel = program.channels[i];
-    if (channel.space != ir::Space::kTensor) continue;
+    if (channel.space != ir::Space::kTensor || channel.is_overlap) continue;
     const auto filled = fillers.find(static_cast<int>(i));
     for (int stage = 0; stage < channel.stages; ++stage) {
       const SlotAt slot{program,
@@ -170,7 +170,7 @@ std::vector<TensorCells> TensorCellsOf(const ir::Program& program) {
                          .contents = {},
                          .channel = i,
                          .stage = stage,
-                         .column = channel.tmem_column + stage * channel.columns,
+                         .column = channel.tmem_column + stage * channel.StageColumns(),
                          .columns = channel.columns,
                          .rows = channel.rows,
                          .layout = {}}};
