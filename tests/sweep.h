@@ -22,7 +22,7 @@ struct File {
     return target == "sm_100a" ? least_sm_100a : target == "sm_90a" ? least_sm_90a : least_relative;
   }
 };
-inline constexpr File kFiles[] = {{"instructions.txt", 80, 0, 60},
+inline constexpr File kFiles[] = {{"instructions.txt", 85, 0, 68},
                                   {"gemm.txt", 70, 70},
                                   {"eight_bit.txt", 65, 65},
                                   {"clusters.txt", 20, 20},
