@@ -124,6 +124,14 @@ class CellReader {
   std::set<Cell> cells_;
 };
 
+// The cells of a case's kernel, all of which the table has to have.
+std::set<Cell> CellsIn(const std::set<Cell>& table, const sweep::Case& c, const ir::Program& program) {
+  const CellReader reader(program, compiler::ContractionOf(c.problem).scale);
+  for (const Cell& cell : reader.cells())
+    EXPECT_TRUE(table.contains(cell)) << c.Name() << ": README's table lacks " << cell.Name(*c.target);
+  return reader.cells();
+}
+
 class InstructionCoverage : public testing::TestWithParam<std::string_view> {};
 
 // Whether a kernel of the problem may have one of the cells.
@@ -145,14 +153,33 @@ TEST_P(InstructionCoverage, EveryCellOfTheTableHasALineOfASweep) {
       if (!MayHave(c.problem, missing)) continue;
       const auto program = sweep::ProgramOf(c);
       ASSERT_TRUE(program.has_value()) << c.Name() << ": " << program.error().message;
-      const CellReader reader(*program, compiler::ContractionOf(c.problem).scale);
-      for (const Cell& cell : reader.cells()) {
-        EXPECT_TRUE(table.contains(cell)) << c.Name() << ": README's table lacks " << cell.Name(target);
-        missing.erase(cell);
-      }
+      for (const Cell& cell : CellsIn(table, c, *program)) missing.erase(cell);
     }
   }
   for (const Cell& cell : missing) ADD_FAILURE() << cell.Name(target) << ": no line of tests/sweep runs it";
+}
+
+// The lines of instructions.txt, by one CTA and by two.
+TEST_P(InstructionCoverage, WhatTheTableLacksIsRefused) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const std::set<Cell> table = CellsOfTable(target);
+  int refused = 0;
+  for (sweep::Case c : sweep::Cases("instructions.txt")) {
+    if (c.target->name != "sm_100a") continue;  // each line is for it
+    c.target = &target;
+    for (const char* ctas : {"ctas=1 cluster=1x1", "ctas=2 cluster=2x1"}) {
+      const ScheduleConstraint pair = *ParseSchedule(ctas);
+      c.constraint = {.value = pair.Apply(c.constraint.value), .fixed = c.constraint.fixed | pair.fixed};
+      const auto program = sweep::ProgramOf(c);
+      if (program) {
+        CellsIn(table, c, *program);
+        continue;
+      }
+      ++refused;
+      EXPECT_EQ(program.error().code, ErrorCode::kUnsupported) << c.Name() << ": " << program.error().message;
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 std::vector<std::string_view> TargetNames() {

@@ -1,6 +1,7 @@
 // The sweeps in tests/sweep, shared by the tests that run, assemble or count their kernels.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@ struct File {
     return target == "sm_100a" ? least_sm_100a : target == "sm_90a" ? least_sm_90a : least_relative;
   }
 };
+// The name of a test's parameter.
+inline void PrintTo(const File& file, std::ostream* out) { *out << file.name; }
+
 inline constexpr File kFiles[] = {{"instructions.txt", 85, 0, 68},
                                   {"gemm.txt", 70, 70},
                                   {"eight_bit.txt", 65, 65},
