@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -58,59 +60,43 @@ std::string Joined(const std::vector<std::string>& items) {
   return text;
 }
 
-// What kernels are built for of the kinds of matrix instruction: the rows of ir/mma_kinds.def, for each target.
+// What there are kernels for of the kinds of matrix instruction, for each target.
 std::string MmaKindTable() {
-  constexpr std::pair<MmaKind, std::string_view> kKinds[] = {
-#define MMA_KIND(Name, text, ...) {MmaKind::k##Name, text},
-#define MMA_TYPE(...)
-#include "ir/mma_kinds.def"
-  };
-  constexpr std::pair<MmaKind, DataType> kTypes[] = {
-#define MMA_KIND(...)
-#define MMA_TYPE(Kind, Type, code) {MmaKind::k##Kind, DataType::k##Type},
-#include "ir/mma_kinds.def"
-  };
   std::string table =
       "| instruction | A and B | bits in shared memory | K | A from | CTAs | scale factors (`scale=`) | sums | target "
       "|\n"
       "|---|---|---|---|---|---|---|---|---|\n";
-  for (const auto& [kind, text] : kKinds) {
-    const MmaKindInfo& info = InfoOf(kind);
-    std::vector<std::pair<std::string, std::string>> rows;  // with the targets that have it
-    for (const target::Target& target : target::Targets()) {
-      std::vector<std::string> types, from_tensor_memory, scales;
-      for (const auto& [of, type] : kTypes) {
-        if (of != kind || !Multiplies(target.mma, kind, type)) continue;
-        types.emplace_back(DataTypeName(type));
-        if (ReadsTensorMemory(target.mma, kind, type)) from_tensor_memory.emplace_back(DataTypeName(type));
-      }
-      if (types.empty()) continue;
-      for (const Scaling scale : {Scaling::kTensor, Scaling::kBlock, Scaling::kMx, Scaling::kNv}) {
-        const auto blocks = BlockScalingOf(scale);
-        const bool multiplied = (blocks ? blocks->run : 0) == info.scale_run && (blocks || kind == MmaKind::kF8f6f4);
-        if (multiplied) scales.push_back(base::Cat("`", NameOf(scale), "`"));
-      }
-      const bool wgmma = !target.mma.AccumulatesInTensorMemory();
-      const bool mixes = info.pairing == MmaKindInfo::kAnyTypes && types.size() > 1;
-      const std::string_view tensor_memory = from_tensor_memory.empty()                  ? ""
-                                             : from_tensor_memory.size() == types.size() ? ", Tensor Memory"
-                                                                                         : ", Tensor Memory (8 bits)";
+  std::map<MmaKind, std::vector<std::pair<std::string, std::string>>> rows;  // with the targets that have it
+  for (const target::Target& target : target::Targets()) {
+    for (const MmaSupport& support : MmaSupportOf(target)) {
+      const MmaKindInfo& info = InfoOf(support.kind);
+      std::vector<std::string> types, ctas, scales;
+      for (const DataType type : support.types) types.emplace_back(DataTypeName(type));
+      for (const int count : support.ctas) ctas.push_back(std::to_string(count));
+      for (const Scaling scale : support.scales)
+        scales.push_back(scale == Scaling::kNone ? "none" : base::Cat("`", NameOf(scale), "`"));
+      const std::string instruction =
+          target.mma.AccumulatesInTensorMemory() ? base::Cat("`kind::", info.text, "`") : "`wgmma`";
       const std::string row =
-          base::Cat("| `", wgmma ? "wgmma" : base::Cat("kind::", text), "` | ", Joined(types),
-                    mixes              ? ", each"
+          base::Cat("| ", instruction, support.sparse ? " `.sp`" : "", " | ", Joined(types),
+                    support.Mixes()    ? ", each"
                     : types.size() > 1 ? ", both"
                                        : "",
-                    " | ", info.operand_bits, " | ", info.Depth(), " | shared memory", tensor_memory, " | ",
-                    target.mma.most_ctas == 2 ? "1, 2" : "1", " | ", scales.empty() ? "none" : Joined(scales), " | ",
-                    DataTypeName(info.accumulator), " | ");
-      const auto same = std::find_if(rows.begin(), rows.end(), [&](const auto& other) { return other.first == row; });
-      if (same == rows.end()) {
-        rows.emplace_back(row, target.name);
+                    " | ", info.operand_bits, " | ", info.Depth() * (support.sparse ? 2 : 1), " | ",
+                    support.a_space == Space::kTensor ? "Tensor Memory" : "shared memory", " | ", Joined(ctas), " | ",
+                    Joined(scales), " | ", DataTypeName(info.accumulator), " | ");
+      auto& of_kind = rows[support.kind];
+      const auto same =
+          std::find_if(of_kind.begin(), of_kind.end(), [&](const auto& other) { return other.first == row; });
+      if (same == of_kind.end()) {
+        of_kind.emplace_back(row, target.name);
       } else {
         same->second += base::Cat(", ", target.name);
       }
     }
-    for (const auto& [row, targets] : rows) table += base::Cat(row, targets, " |\n");
+  }
+  for (const auto& [kind, of_kind] : rows) {
+    for (const auto& [row, targets] : of_kind) table += base::Cat(row, targets, " |\n");
   }
   return table;
 }

@@ -1,7 +1,11 @@
-// What the tensor core of a target multiplies, and from where, of the rows of ir/mma_kinds.def.
+// What the tensor core of a target multiplies, and from where, of the rows of ir/mma_kinds.def; and of this what there
+// are kernels for.
 // Thread-safety: pure functions.
 #pragma once
 
+#include <vector>
+
+#include "ir/channel.h"
 #include "ir/mma.h"
 #include "target/target.h"
 
@@ -13,10 +17,21 @@ inline bool Multiplies(const target::MmaUnit& unit, MmaKind kind, DataType type)
          (kind != MmaKind::kI8 || unit.integers);
 }
 
-// Whether kernels are built that read A from Tensor Memory: what copies it there is the reuse of activations, and
-// convolutions have neither scale factors of blocks nor types of fewer than eight bits.
-inline bool ReadsTensorMemory(const target::MmaUnit& unit, MmaKind kind, DataType type) {
-  return unit.moves_lanes && InfoOf(kind).scale_run == 0 && !IsPadded(kind, type);
-}
+// Instructions of one kind for which there are kernels: each type with each number of CTAs and each scaling.
+struct MmaSupport {
+  MmaKind kind{};
+  bool sparse = false;             // A is 2:4 sparse
+  Space a_space = Space::kShared;  // from where A is read: kShared or kTensor
+  // Of A and of B, in every mix that the kind has.
+  std::vector<DataType> types{};
+  std::vector<int> ctas{};  // that multiply together
+  std::vector<Scaling> scales{};
+
+  // Whether one instruction may multiply two of the types.
+  bool Mixes() const { return InfoOf(kind).pairing == MmaKindInfo::kAnyTypes && types.size() > 1; }
+  bool operator==(const MmaSupport&) const = default;
+};
+// All of a target, in the order of the kinds.
+std::vector<MmaSupport> MmaSupportOf(const target::Target& target);
 
 }  // namespace laneshift::ir

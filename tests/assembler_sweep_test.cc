@@ -10,7 +10,6 @@
 #include <set>
 #include <thread>
 
-#include "autotune/ranking.h"
 #include "compiler/compile.h"
 #include "compiler/plan/block_conversion.h"
 #include "compiler/plan/factor_packing.h"
@@ -20,7 +19,7 @@
 #include "compiler/probes/probe_programs.h"
 #include "compiler/probes/tensor_probe.h"
 #include "device/assembler.h"
-#include "tests/sweep.h"
+#include "tests/sweep_program.h"
 
 namespace laneshift {
 namespace {
@@ -33,15 +32,6 @@ struct Sweep {
 };
 
 bool Exhaustive() { return std::getenv("LANESHIFT_TEST_EXHAUSTIVE") != nullptr; }
-
-Result<ir::Program> ProgramOf(const sweep::Case& c, const char* constraint) {
-  const ScheduleConstraint wanted = *constraint == '\0' ? c.constraint : *ParseSchedule(constraint);
-  const bool as_stated = *constraint == '\0' && c.multiprocessors() > 0;
-  LS_ASSIGN(const Schedule schedule,
-            autotune::ChooseSchedule(c.problem, wanted, *c.target,
-                                     as_stated ? c.multiprocessors() : c.target->default_sm_count));
-  return compiler::BuildProgram(c.problem, schedule, *c.target);
-}
 
 Status Assemble(const device::PtxAssembler& assembler, const ir::Program& program, const target::Target& target) {
   LS_ASSIGN(const compiler::PtxModule module, compiler::EmitPtx(program, target));
@@ -65,7 +55,7 @@ TEST_P(AssemblerSweep, EveryKernelIsClean) {
   for (const sweep::Case& c : cases) {
     for (const char* constraint : GetParam().constraints) {
       if (turn++ % GetParam().step != 0 && !Exhaustive()) continue;
-      auto program = ProgramOf(c, constraint);
+      auto program = sweep::ProgramOf(c, constraint);
       if (!program && *constraint != '\0') continue;
       ASSERT_TRUE(program.has_value()) << c.Name() << ": " << program.error().message;
       if (seen.insert(compiler::KernelKey(*program)).second) kernels.emplace_back(&c, std::move(*program));
@@ -96,21 +86,16 @@ const std::vector<const char*> kModes = {"",
                                          "reuse=lane_shift",
                                          "reuse=lane_shift shift=fused",
                                          "reuse=lane_shift border=mask"};
-const std::vector<Sweep> kSweeps = {
-    Sweep{"gemm.txt", 150, {""}},          Sweep{"eight_bit.txt", 130, {""}},
-    Sweep{"clusters.txt", 40, {""}},       Sweep{"pingpong.txt", 30, {""}},
-    Sweep{"packs.txt", 60, {""}},          Sweep{"panels.txt", 55, {""}},
-    Sweep{"resident.txt", 70, {""}},       Sweep{"pixels.txt", 18, {""}},
-    Sweep{"registers.txt", 24, {""}},      Sweep{"ordered.txt", 82, {""}},
-    Sweep{"operand_types.txt", 120, {""}}, Sweep{"block_scaled.txt", 36, {""}},
-    Sweep{"narrow_types.txt", 70, {""}},   Sweep{"quantized_outputs.txt", 70, {""}},
-    Sweep{"sparse.txt", 38, {""}},         Sweep{"grouped.txt", 120, {""}},
-    Sweep{"relatives.txt", 26, {""}},      Sweep{"conv_dgrad.txt", 86, {""}},
-    Sweep{"conv_wgrad.txt", 80, {""}},     Sweep{"conv_layers.txt", 120, kModes, 3},
-    Sweep{"conv.txt", 800, kModes, 61},    Sweep{"depthwise.txt", 144, {""}},
-    Sweep{"gemv.txt", 109, {""}},          Sweep{"merged_groups.txt", 55, {""}},
-};
-INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep, testing::ValuesIn(kSweeps), [](const auto& swept) {
+std::vector<Sweep> Sweeps() {
+  std::vector<Sweep> sweeps = {{"conv_layers.txt", 120, kModes, 3}, {"conv.txt", 800, kModes, 61}};
+  for (const sweep::File& file : sweep::kFiles) {
+    size_t fewest = 0;
+    for (const target::Target& target : target::Targets()) fewest += static_cast<size_t>(file.Least(target.name));
+    sweeps.push_back({file.name, fewest, {""}});
+  }
+  return sweeps;
+}
+INSTANTIATE_TEST_SUITE_P(All, AssemblerSweep, testing::ValuesIn(Sweeps()), [](const auto& swept) {
   return std::string(swept.param.file).substr(0, std::string(swept.param.file).find('.'));
 });
 

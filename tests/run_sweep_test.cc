@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "laneshift/engine.h"
@@ -19,43 +19,14 @@
 namespace laneshift {
 namespace {
 
-// The sweeps, and the minimum number of cases of a target: they must not silently shrink.
-struct Sweep {
-  const char* file;
-  int least_sm_100a = 0, least_sm_90a = 0;
-  bool repeats = false;  // D has the same bits under every order of completion
-  int Least(std::string_view target) const { return target == "sm_90a" ? least_sm_90a : least_sm_100a; }
-};
-constexpr Sweep kSweeps[] = {{"gemm.txt", 70, 70},
-                             {"eight_bit.txt", 65, 65},
-                             {"clusters.txt", 20, 20},
-                             {"pingpong.txt", 0, 30},
-                             {"resident.txt", 35, 35},
-                             {"packs.txt", 30, 30},
-                             {"panels.txt", 20, 35},
-                             {"pixels.txt", 9, 9},
-                             {"registers.txt", 6, 16},
-                             {"ordered.txt", 39, 43},
-                             {"operand_types.txt", 60, 60},
-                             {"block_scaled.txt", 56, 0},
-                             {"narrow_types.txt", 92, 0},
-                             {"quantized_outputs.txt", 55, 38},
-                             {"sparse.txt", 38, 0},
-                             {"grouped.txt", 63, 66},
-                             {"conv_dgrad.txt", 53, 48, true},
-                             {"conv_wgrad.txt", 44, 38, true},
-                             {"depthwise.txt", 72, 72, true},
-                             {"gemv.txt", 58, 51, true},
-                             {"merged_groups.txt", 28, 27, true}};
-
 // Runs every case of the engine's target that `wanted` takes, on the emulator under each of the orders; `variation`
 // names the run in failures. Returns how many there were.
 template <typename Wanted>
-int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string& variation,
+int RunCases(const sweep::File& file, const Result<Engine>& engine, const std::string& variation,
              const std::vector<std::string>& orders, const Wanted& wanted) {
   EXPECT_TRUE(engine.has_value()) << engine.error().message;
   int ran = 0;
-  for (const sweep::Case& c : sweep::Cases(sweep.file)) {
+  for (const sweep::Case& c : sweep::Cases(file.name)) {
     if (!engine || c.target->name != engine->target() || !wanted(c)) continue;
     ++ran;
     tools::RunSettings settings;
@@ -72,13 +43,13 @@ int RunCases(const Sweep& sweep, const Result<Engine>& engine, const std::string
       for (const std::string& failure : outcome->failures) reasons += failure + "; ";
       return reasons;
     }();
-    const bool compared = sweep.repeats && orders.size() > 1;
+    const bool compared = file.repeats && orders.size() > 1;
     EXPECT_TRUE(!compared || outcome->same_bits.value_or(false)) << c.Name() << ", " << variation << ": other bits";
   }
   return ran;
 }
 
-EngineOptions Emulated(const char* target) {
+EngineOptions Emulated(std::string_view target) {
   EngineOptions options;
   options.store_directory = ":memory:";
   options.device = "emulator";
@@ -86,34 +57,39 @@ EngineOptions Emulated(const char* target) {
   return options;
 }
 
-class EmulatedSweep : public testing::TestWithParam<std::tuple<const char*, Sweep>> {};
+using TargetAndFile = std::pair<std::string_view, sweep::File>;
+
+class EmulatedSweep : public testing::TestWithParam<TargetAndFile> {};
 
 TEST_P(EmulatedSweep, VerifiesWithoutHazard) {
   if (TestDevice() != nullptr) GTEST_SKIP() << "LANESHIFT_TEST_DEVICE=" << TestDevice() << " asks for a GPU";
-  const auto& [target, sweep] = GetParam();
+  const auto& [target, file] = GetParam();
   EngineOptions options = Emulated(target);
   std::set<int> devices;
-  for (const sweep::Case& c : sweep::Cases(sweep.file)) devices.insert(c.multiprocessors());
+  for (const sweep::Case& c : sweep::Cases(file.name)) devices.insert(c.multiprocessors());
   int ran = 0;
   for (const int multiprocessors : devices) {
     options.emulator_multiprocessors = multiprocessors;
-    ran += RunCases(sweep, Engine::Open(options), target, {"eager", "late", "random:1"},
+    ran += RunCases(file, Engine::Open(options), options.target, {"eager", "late", "random:1"},
                     [&](const sweep::Case& c) { return c.multiprocessors() == multiprocessors; });
   }
-  EXPECT_GE(ran, sweep.Least(target));
+  EXPECT_GE(ran, file.Least(target));
 }
 
-std::string NameOf(const testing::TestParamInfo<EmulatedSweep::ParamType>& swept) {
-  std::string name = std::string(std::get<0>(swept.param)) + "_" + std::get<1>(swept.param).file;
+std::vector<TargetAndFile> TargetsAndFiles() {
+  std::vector<TargetAndFile> all;
+  for (const target::Target& target : target::Targets()) {
+    for (const sweep::File& file : sweep::kFiles) {
+      if (file.Least(target.name) > 0) all.emplace_back(target.name, file);
+    }
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep, testing::ValuesIn(TargetsAndFiles()), [](const auto& swept) {
+  std::string name = std::string(swept.param.first) + "_" + swept.param.second.name;
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
-}
-INSTANTIATE_TEST_SUITE_P(All, EmulatedSweep,
-                         testing::Combine(testing::Values("sm_100a", "sm_90a"), testing::ValuesIn(kSweeps)), NameOf);
-INSTANTIATE_TEST_SUITE_P(Relatives, EmulatedSweep,
-                         testing::Combine(testing::Values("sm_103a", "sm_110a", "sm_100f"),
-                                          testing::Values(Sweep{"relatives.txt", 8, 0})),
-                         NameOf);
+});
 
 // Work stealing may be refused: then every cluster starts.
 TEST(RefusedTakeover, Verifies) {
@@ -125,7 +101,7 @@ TEST(RefusedTakeover, Verifies) {
             10);
 }
 
-class GpuSweep : public testing::TestWithParam<Sweep> {};
+class GpuSweep : public testing::TestWithParam<sweep::File> {};
 
 TEST_P(GpuSweep, Verifies) {
   if (TestDevice() == nullptr) GTEST_SKIP() << "runs where LANESHIFT_TEST_DEVICE=cuda names a GPU";
@@ -141,8 +117,8 @@ TEST_P(GpuSweep, Verifies) {
               GetParam().Least(engine->target()));
   }
 }
-INSTANTIATE_TEST_SUITE_P(GpuAll, GpuSweep, testing::ValuesIn(kSweeps), [](const auto& swept) {
-  std::string name = swept.param.file;
+INSTANTIATE_TEST_SUITE_P(GpuAll, GpuSweep, testing::ValuesIn(sweep::kFiles), [](const auto& swept) {
+  std::string name = swept.param.name;
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
 });
