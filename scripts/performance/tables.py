@@ -203,6 +203,12 @@ def nvfp4_predicted():
                    row["peer_us"], f"{row['us'] / row['peer_us']:.2f}"] for row in rows_of("nvfp4_b200_predicted")])
 
 
+def dense_kinds_predicted():
+    return table(["instruction", "operands", "schedule", "us", "tensor core busy", "most of the rest"],
+                 [[code(row["what"]), code(row["problem"].split("k=8192 ")[1]), code(row["schedule"]), row["us"],
+                   f"{100 * row['value']:.0f}%", row["notes"]] for row in rows_of("dense_kinds_b200_predicted")])
+
+
 def chains():
     return table(["chain", "setting", "us of a layer", "cuBLAS us", "ratio"],
                  [[row["what"], row["setting"], row["us"], row["peer_us"], f"{row['ratio']:.3f}"]
@@ -384,6 +390,7 @@ TABLES = {
     "fp8_groups": fp8_groups,
     "fp8_below": fp8_below,
     "nvfp4_predicted": nvfp4_predicted,
+    "dense_kinds_predicted": dense_kinds_predicted,
     "lane_shift_predicted": lane_shift_predicted,
     "chains": chains,
     "chain_schedules": chain_schedules,
