@@ -40,6 +40,14 @@ Result<Database> OpenUnchanged(const std::string& path, Database::Access access,
   return copy;
 }
 
+// As everybody does who opens a file to write, and no one who opens it to read.
+Status UndoInterrupted(const std::string& path, int busy_timeout_ms) {
+  LS_TRY(CheckTrust(path));
+  LS_ASSIGN(Database database, Database::Open(path, Database::Access::kCreate, busy_timeout_ms));
+  const Result<int64_t> objects = database.Integer("SELECT count(*) FROM sqlite_schema");
+  return objects ? Ok() : Status(objects.error());
+}
+
 void Use(Disk& disk, OpenedFile file, bool writable) {
   disk.database = std::move(file.database);
   disk.journal = std::move(file.journal);
@@ -77,6 +85,8 @@ Result<Database> OpenToRead(const std::string& path, int busy_timeout_ms) {
     std::error_code missing;
     const auto log_bytes = std::filesystem::file_size(path + suffix, missing);
     if (missing || log_bytes == 0) continue;
+    if (UndoInterrupted(path, busy_timeout_ms))
+      return OpenUnchanged(path, Database::Access::kReadOnly, busy_timeout_ms);
     return locking.error().Within(
         Cat("a transaction was interrupted, whose ", suffix, " file is undone or played back by whoever can write"));
   }

@@ -31,8 +31,8 @@ struct OpenedFile {
 };
 Result<OpenedFile> OpenToWrite(const std::string& path, const StoreOptions& options);
 
-// The file as it is, unchanged; an older schema is brought up to date in memory. Where not even a lock can be taken, it
-// is read without.
+// The file as it is: a transaction that was interrupted is undone, nothing else is changed, and an older schema is
+// brought up to date in memory. Where not even a lock can be taken, it is read without.
 Result<Database> OpenToRead(const std::string& path, int busy_timeout_ms);
 // Never with a lock.
 Result<Database> OpenSystem(const std::string& path, int busy_timeout_ms);
