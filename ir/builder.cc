@@ -46,4 +46,12 @@ Op& Builder::AppendCopy(const Op& op) {
   return body_->back();
 }
 
+void AddRole(Program& program, Role role, const std::function<void(Builder&)>& write) {
+  std::vector<Op> body;
+  Builder b(program, body);
+  write(b);
+  role.body = std::move(body);
+  program.roles.push_back(std::move(role));
+}
+
 }  // namespace laneshift::ir

@@ -44,4 +44,7 @@ class Builder {
   std::vector<Op>* body_;
 };
 
+// Adds a role whose body `write` writes.
+void AddRole(Program& program, Role role, const std::function<void(Builder&)>& write);
+
 }  // namespace laneshift::ir

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/integer_math.h"
 #include "compiler/compile.h"
 #include "compiler/passes.h"
 #include "ir/element_type.h"
@@ -232,7 +233,7 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                                               .warps = plan.warps,
                                               .in_tensor_memory = plan.in_tensor_memory,
                                               .bulk = plan.bulk_stores});
-  if (needs.even_panels) std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
+  if (needs.overlap > 0) std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
   if (needs.rings.size() != 1 || stagings.size() == 1) return stagings.back();
   RingDepth depth(needs, target);
   const auto depth_with = [&](const Staging& staging) {
@@ -241,6 +242,16 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
   const int enough = std::min(depth_with(stagings.back()), std::max(kUsefulStages, schedule.stages));
   return *std::find_if(stagings.begin(), stagings.end(),
                        [&](const Staging& staging) { return depth_with(staging) >= enough; });
+}
+
+// Whether a lane has registers for the panels of the overlap, while it treats the first subtile of them.
+bool HoldsOverlap(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms) {
+  if (needs.overlap == 0) return false;
+  const int subtile = plan.staging.subtile;
+  const int columns = base::RoundUp(needs.overlap, plan.staging.panel);
+  const int waiting = ir::FragmentLayout{plan.fragment, columns - subtile}.Registers();
+  return HeldRegisters(plan, schedule, terms) + PanelRegisters(plan, needs, schedule, terms, subtile) + waiting <=
+         MostRegisters(plan, schedule);
 }
 
 // Two warpgroups that share a tile multiply during each other's sums anyway, and gain only where these wait for scale
@@ -283,6 +294,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
   plan.staging = StagingOf(plan, needs, schedule, terms, target);
   plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
   plan.promotion = PromotionOf(plan, schedule, terms);
+  plan.reads_overlap_first = HoldsOverlap(plan, needs, schedule, terms);
   plan.steps_share = !AccessesMatrices(terms) || Fits(plan, needs, schedule, terms, plan.staging.subtile);
   return plan;
 }

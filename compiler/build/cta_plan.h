@@ -55,9 +55,10 @@ struct CtaPlan {
   RegisterSplit registers{};
   ir::FragmentKind fragment{};  // in which accumulators are read
   Staging staging{};
-  std::vector<ir::Buffer> buffers;  // for staging, one for each consumer
-  Promotion promotion{};            // where products are promoted
-  bool steps_share = true;          // steps of the epilogue have room for addresses and bounds that they share
+  std::vector<ir::Buffer> buffers;   // for staging, one for each consumer
+  Promotion promotion{};             // where products are promoted
+  bool reads_overlap_first = false;  // all columns of the overlap of accumulators, before the first of them is treated
+  bool steps_share = true;           // steps of the epilogue have room for addresses and bounds that they share
 
   // A block of the accumulator in runs that are treated at once.
   std::vector<ColumnRun> Runs() const;
@@ -73,7 +74,7 @@ struct CtaNeeds {
   bool unrolls = false;           // by code that is unrolled over a filter: it holds more addresses than copies do
   bool single_accesses = false;   // elements of D, and of matrices that lie as D does, are accessed one by one
   int start_registers = 0;        // OperandLoader::StartRegisters of all loaders
-  bool even_panels = false;       // all panels have as many columns
+  int overlap = 0;                // columns that two accumulators have in common
 };
 
 CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,

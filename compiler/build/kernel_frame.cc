@@ -156,9 +156,7 @@ class Roles {
  private:
   // Whether what is resident has a separate load role.
   bool LoadsResidentApart() const { return IsResidentBy(parts_, LoadPath::kTma) && StreamsBy(parts_, LoadPath::kTma); }
-  void AddRole(const ir::Role& role, const std::function<void(Builder&)>& write) {
-    compiler::AddRole(program_, role, write);
-  }
+  void AddRole(const ir::Role& role, const std::function<void(Builder&)>& write) { ir::AddRole(program_, role, write); }
   void AddLoads(LoadPath path);
   void AddResidentLoads();
   void AddEarlyLoads();
@@ -436,14 +434,6 @@ ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType o
   return program;
 }
 
-void AddRole(ir::Program& program, ir::Role role, const std::function<void(Builder&)>& write) {
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  write(b);
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
-}
-
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target) {
   const bool copies = LoadsBy(parts, LoadPath::kCopy);
   const bool unrolls =
@@ -454,9 +444,9 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
   const bool single_accesses = parts.output->AccessWidthOf(Operand::kD, 2) == 1;
   const int starts = std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
                                      [](int sum, const auto& loader) { return sum + loader->StartRegisters(); });
-  const CtaPlan plan =
-      PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts, channels.overlap >= 0}, schedule,
-              parts.terms, target);
+  const int overlap = channels.overlap < 0 ? 0 : program.channels[static_cast<size_t>(channels.overlap)].columns;
+  const CtaPlan plan = PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts, overlap}, schedule,
+                               parts.terms, target);
   program.buffers = plan.buffers;
   DeclareParams(parts, schedule, plan, program);
   Roles(parts, schedule, channels, plan, program).Write();

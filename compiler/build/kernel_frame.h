@@ -47,9 +47,6 @@ bool AccumulatorsMayOverlap(const Schedule& schedule);
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
                           const target::Target& target);
 
-// Adds the role with the body that `write` writes.
-void AddRole(ir::Program& program, ir::Role role, const std::function<void(ir::Builder&)>& write);
-
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target);
 
 }  // namespace laneshift::compiler

@@ -34,7 +34,7 @@ std::vector<ScaleRow> TileEpilogue::TileRows(Builder& b, int rows_of_part) const
   return rows;
 }
 
-// Those with columns that the other accumulator has, too, leave first: the last ones of the first accumulator, the
+// Those with columns that the other accumulator has, too, are read first: the last ones of the first accumulator, the
 // first ones of the second. Then the MMAs of the next tile may begin.
 void TileEpilogue::ForEachPanelOfOverlap(Builder& b, const Accumulator& accumulator,
                                          const std::function<void(const Panel&)>& write) const {
@@ -43,14 +43,27 @@ void TileEpilogue::ForEachPanelOfOverlap(Builder& b, const Accumulator& accumula
   const ValueId stage = b.SlotStage({accumulator.slot});
   const ValueId twice = b.Mul({stage, b.Constant(2)});
   const ValueId last = b.Mul({b.Sub({b.Constant(1), stage}), b.Constant(all - 1)});
-  const auto write_turns = [&](int first, int end) {
-    ForEach(b, b.Constant(first), b.Constant(end), [&](ValueId turn) {
-      const ValueId number = b.Sub({b.Add({last, b.Mul({twice, turn})}), turn});
-      write({.number = number, .first = b.Mul({number, b.Constant(panel)}), .turn = turn, .columns = panel});
-    });
+  const auto panel_of = [&](ValueId turn) {
+    const ValueId number = b.Sub({b.Add({last, b.Mul({twice, turn})}), turn});
+    return Panel{.number = number, .first = b.Mul({number, b.Constant(panel)}), .turn = turn, .columns = panel};
   };
-  write_turns(0, common);
-  b.Release({accumulator.overlap});
+  const auto write_turns = [&](int first, int end) {
+    ForEach(b, b.Constant(first), b.Constant(end), [&](ValueId turn) { write(panel_of(turn)); });
+  };
+  if (plan_.reads_overlap_first) {
+    std::vector<Panel> read;
+    for (int turn = 0; turn < common; ++turn) {
+      read.push_back(panel_of(b.Constant(turn)));
+      std::vector<ValueId> fragments;
+      ForEachPart(b, accumulator.slot, read.back(), [&](const Part& part) { fragments.push_back(part.fragment); });
+      read.back().fragments = std::move(fragments);
+    }
+    b.Release({accumulator.overlap});
+    for (const Panel& each : read) write(each);
+  } else {
+    write_turns(0, common);
+    b.Release({accumulator.overlap});
+  }
   if (common < all) write_turns(common, all);
 }
 
@@ -92,7 +105,9 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
     Part part{.fragment = ir::kNoValue, .first = panel.first, .offset = offset, .columns = columns, .number = number};
     if (offset > 0) part.first = b.Add({panel.first, b.Constant(offset)});
     const int column = panel.block * plan_.columns + panel.column + offset;
-    if (InLoop()) {
+    if (!panel.fragments.empty()) {
+      part.fragment = panel.fragments[static_cast<size_t>(number)];
+    } else if (InLoop()) {
       part.fragment = b.AccRead({accumulator, part.first}, {.columns = columns, .fragment = plan_.fragment});
     } else if (terms_.promotes) {
       part.fragment = b.ReadPromoted({}, {.column = column, .columns = columns, .fragment = plan_.fragment});

@@ -54,8 +54,9 @@ class TileEpilogue {
     ir::ValueId number, first;  // its first column in the accumulator
     ir::ValueId turn;           // the number of panels that leave before it
     int columns = 0;
-    int block = 0, column = 0;  // where registers hold it: the block, and the first column there
-    int index = -1;             // its number, where that is known
+    int block = 0, column = 0;             // where registers hold it: the block, and the first column there
+    int index = -1;                        // its number, where that is known
+    std::vector<ir::ValueId> fragments{};  // of its parts, where they have been read
   };
   // A part of a panel that the epilogue treats at once.
   struct Part {

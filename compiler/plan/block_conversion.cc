@@ -39,23 +39,20 @@ Result<ir::Program> BuildConversion(const BlockConversion& conversion, const tar
     program.params.push_back({binding});
   if (conversion.scaling == OutputScaling::kNv) program.params.push_back({Binding::kBaseScaleD});
   for (const Binding binding : {Binding::kM, Binding::kN, Binding::kBatch}) program.params.push_back({binding});
-  ir::Role role{.name = program.name, .kind = ir::RoleKind::kCopy, .warps = kConversionWarps};
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  const ValueId tile_m = b.Constant(kTileRows), tile_n = b.Constant(kTileColumns);
-  const ValueId blocks = b.CeilDiv({b.ParamValue(Binding::kM), b.Constant(ir::ScaleBlock::kRows)});
-  const ValueId rows = b.Mul({blocks, b.Constant(kTilesOfLayout)});
-  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
-  const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
-  b.InBody([&] {
-    const ir::BlockRowsAttrs attrs{conversion.numbers, conversion.scaling, conversion.type};
-    const ValueId row = b.Mul({Builder::Argument(first, 0), tile_m});
-    const ValueId column = b.Mul({Builder::Argument(first, 1), tile_n});
-    const ValueId batch = Builder::Argument(first, 2);
-    quantizes ? b.QuantizeRows({row, column, batch}, attrs) : b.DequantizeRows({row, column, batch}, attrs);
+  AddRole(program, {.name = program.name, .kind = ir::RoleKind::kCopy, .warps = kConversionWarps}, [&](Builder& b) {
+    const ValueId tile_m = b.Constant(kTileRows), tile_n = b.Constant(kTileColumns);
+    const ValueId blocks = b.CeilDiv({b.ParamValue(Binding::kM), b.Constant(ir::ScaleBlock::kRows)});
+    const ValueId rows = b.Mul({blocks, b.Constant(kTilesOfLayout)});
+    const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
+    const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
+    b.InBody([&] {
+      const ir::BlockRowsAttrs attrs{conversion.numbers, conversion.scaling, conversion.type};
+      const ValueId row = b.Mul({Builder::Argument(first, 0), tile_m});
+      const ValueId column = b.Mul({Builder::Argument(first, 1), tile_n});
+      const ValueId batch = Builder::Argument(first, 2);
+      quantizes ? b.QuantizeRows({row, column, batch}, attrs) : b.DequantizeRows({row, column, batch}, attrs);
+    });
   });
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
   return LowerProgram(std::move(program), target);
 }
 

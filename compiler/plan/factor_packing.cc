@@ -39,26 +39,24 @@ ValueId BlocksOf(Builder& b, Operand operand, int run) {
   return b.Mul({b.Mul({b.ParamValue(Binding::kBatch), rows}), along_k});
 }
 
-void AddRole(Operand operand, int run, ir::Program& program) {
-  ir::Role role{.name = base::Cat("pack_", ir::OperandName(operand)),
-                .kind = ir::RoleKind::kCopy,
-                .first_warp = program.threads / 32,
-                .warps = kFactorWarps};
+void AddFactorRole(Operand operand, int run, ir::Program& program) {
+  const ir::Role role{.name = base::Cat("pack_", ir::OperandName(operand)),
+                      .kind = ir::RoleKind::kCopy,
+                      .first_warp = program.threads / 32,
+                      .warps = kFactorWarps};
   program.threads += 32 * kFactorWarps;
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
-  const ValueId rows = b.CeilDiv({b.ParamValue(SizeOf(operand)), tile_m});
-  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(run * program.tile_n)});
-  const ValueId begin = operand == Operand::kA ? b.Constant(0) : BlocksOf(b, Operand::kA, run);
-  const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
-  b.InBody([&] {
-    b.PackFactors({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
-                   Builder::Argument(first, 2), begin},
-                  {.operand = operand, .run = run});
+  AddRole(program, role, [&](Builder& b) {
+    const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
+    const ValueId rows = b.CeilDiv({b.ParamValue(SizeOf(operand)), tile_m});
+    const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(run * program.tile_n)});
+    const ValueId begin = operand == Operand::kA ? b.Constant(0) : BlocksOf(b, Operand::kA, run);
+    const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
+    b.InBody([&] {
+      b.PackFactors({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
+                     Builder::Argument(first, 2), begin},
+                    {.operand = operand, .run = run});
+    });
   });
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
 }
 
 }  // namespace
@@ -87,7 +85,7 @@ Result<ir::Program> BuildFactorPack(const Contraction& contraction, const target
   for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kWorkspace, Binding::kM,
                                 Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
-  for (const Operand operand : kPackableOperands) AddRole(operand, ScalingOf(contraction).run, program);
+  for (const Operand operand : kPackableOperands) AddFactorRole(operand, ScalingOf(contraction).run, program);
   return LowerProgram(std::move(program), target);
 }
 

@@ -83,23 +83,22 @@ Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedu
     const ir::SpatialBindings& of = ir::kSpatialBindings[d];
     for (const Binding binding : {of.taps, of.last_tap, of.tap_step}) program.params.push_back({binding});
   }
-  ir::Role role{.name = "copy_b", .kind = ir::RoleKind::kCopy, .warps = kWarps};
-  Builder b(program, role.body);
-  const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
-  ValueId products = b.ParamValue(Binding::kBatch);  // matrices: a tap of a group
-  for (size_t d = 0; d < dimensions; ++d) products = b.Mul({products, b.ParamValue(ir::kSpatialBindings[d].taps)});
-  const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kChannels), tile_m});
-  const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
-  const ValueId first = b.Work({rows, columns, products}, {.raster = 1});
-  b.InBody([&] {
-    b.PackFilter({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
-                  Builder::Argument(first, 2)},
-                 {.planes = planes,
-                  .dense = IsDense(schedule),
-                  .transposed = IsTransposedFilter(contraction.b),
-                  .merged = static_cast<int>(contraction.merged)});
+  AddRole(program, {.name = "copy_b", .kind = ir::RoleKind::kCopy, .warps = kWarps}, [&](Builder& b) {
+    const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
+    ValueId products = b.ParamValue(Binding::kBatch);  // matrices: a tap of a group
+    for (size_t d = 0; d < dimensions; ++d) products = b.Mul({products, b.ParamValue(ir::kSpatialBindings[d].taps)});
+    const ValueId rows = b.CeilDiv({b.ParamValue(Binding::kChannels), tile_m});
+    const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kN), tile_n});
+    const ValueId first = b.Work({rows, columns, products}, {.raster = 1});
+    b.InBody([&] {
+      b.PackFilter({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
+                    Builder::Argument(first, 2)},
+                   {.planes = planes,
+                    .dense = IsDense(schedule),
+                    .transposed = IsTransposedFilter(contraction.b),
+                    .merged = static_cast<int>(contraction.merged)});
+    });
   });
-  program.roles.push_back(std::move(role));
   return LowerProgram(std::move(program), target);
 }
 

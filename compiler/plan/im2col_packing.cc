@@ -45,13 +45,12 @@ Result<ir::Program> BuildIm2colPack(const Contraction& contraction, const target
     for (const Binding binding : {of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation})
       program.params.push_back({binding});
   }
-  ir::Role role{.name = "copy_b", .kind = ir::RoleKind::kCopy, .warps = kIm2colWarps};
-  Builder b(program, role.body);
-  const ir::ValueId tile = b.Constant(program.tile_m);
-  const ir::ValueId tiles = b.CeilDiv({b.ParamValue(Binding::kK), tile});
-  const ir::ValueId first = b.Work({tiles, b.Constant(1), b.Constant(1)}, {.raster = 1});
-  b.InBody([&] { b.PackIm2col({b.Mul({Builder::Argument(first, 0), tile})}, {.planes = planes}); });
-  program.roles.push_back(std::move(role));
+  AddRole(program, {.name = "copy_b", .kind = ir::RoleKind::kCopy, .warps = kIm2colWarps}, [&](Builder& b) {
+    const ir::ValueId tile = b.Constant(program.tile_m);
+    const ir::ValueId tiles = b.CeilDiv({b.ParamValue(Binding::kK), tile});
+    const ir::ValueId first = b.Work({tiles, b.Constant(1), b.Constant(1)}, {.raster = 1});
+    b.InBody([&] { b.PackIm2col({b.Mul({Builder::Argument(first, 0), tile})}, {.planes = planes}); });
+  });
   return LowerProgram(std::move(program), target);
 }
 

@@ -126,19 +126,17 @@ class CopyWriter {
 };
 
 // Warps that copy one operand, concurrently with those of the other.
-void AddRole(const Contraction& contraction, const Schedule& schedule, Operand operand, ir::Program& program) {
-  ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
-                .kind = ir::RoleKind::kCopy,
-                .first_warp = program.threads / 32,
-                .warps = kPackWarps};
+void AddCopyRole(const Contraction& contraction, const Schedule& schedule, Operand operand, ir::Program& program) {
+  const ir::Role role{.name = Cat("copy_", ir::OperandName(operand)),
+                      .kind = ir::RoleKind::kCopy,
+                      .first_warp = program.threads / 32,
+                      .warps = kPackWarps};
   program.threads += 32 * kPackWarps;
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  CopyWriter writer(contraction, b);
-  const bool after_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
-  writer.Copy(program, operand, after_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
+  AddRole(program, role, [&](Builder& b) {
+    CopyWriter writer(contraction, b);
+    const bool after_a = operand == Operand::kB && IsPacked(schedule, Operand::kA);
+    writer.Copy(program, operand, after_a ? writer.LinesOf(Operand::kA) : b.Constant(0));
+  });
 }
 
 }  // namespace
@@ -291,7 +289,7 @@ Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& sc
   for (const Binding binding : {Binding::kWorkspace, Binding::kM, Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
   for (const Operand operand : kPackableOperands) {
-    if (IsPacked(schedule, operand)) AddRole(contraction, schedule, operand, program);
+    if (IsPacked(schedule, operand)) AddCopyRole(contraction, schedule, operand, program);
   }
   return LowerProgram(std::move(program), target);
 }

@@ -143,12 +143,8 @@ Result<ir::Program> BuildReduction(const ReductionPass& pass, const target::Targ
          {ir::BaseOfPartialRows(i), ir::EpilogueBase(i), ir::LengthOfPartialRows(i), ir::CountOfPartialRows(i)})
       program.params.push_back({binding});
   }
-  ir::Role role{.name = "add", .kind = ir::RoleKind::kCopy, .warps = kReductionWarps};
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  WriteRole(pass, program, b);
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
+  AddRole(program, {.name = "add", .kind = ir::RoleKind::kCopy, .warps = kReductionWarps},
+          [&](Builder& b) { WriteRole(pass, program, b); });
   return LowerProgram(std::move(program), target);
 }
 

@@ -38,14 +38,6 @@ ir::Program ProgramOf(std::string name, const target::Target& target, int rows, 
   return program;
 }
 
-void AddRole(ir::Program& program, ir::Role role, const std::function<void(Builder&)>& write) {
-  std::vector<ir::Op> body;
-  Builder b(program, body);
-  write(b);
-  role.body = std::move(body);
-  program.roles.push_back(std::move(role));
-}
-
 void ForEachBlock(Builder& b, const std::function<void(ValueId)>& write) {
   const ValueId blocks = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(kProbeBlock)});
   const ValueId index = b.For({b.Constant(0), blocks});
