@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -80,6 +81,17 @@ class ForeignKernels(unittest.TestCase):
         for wrong in ("soon", "random", "random:x", "eager:1", "2,3", "-1"):
             with self.assertRaises(run.argparse.ArgumentTypeError):
                 run.orders_of(wrong)
+
+    def test_runs_are_divided_among_workers(self):
+        def sizes(jobs, orders, frontend="triton"):
+            row = dict(self.rows[0], frontend=frontend, devices=["b200"])
+            call = types.SimpleNamespace(profiles="hardware,manual", orders=run.orders_of(orders), jobs=jobs)
+            return [len(runs) for _, _, runs in run.tasks_of([row], call, None, run.journal.Journal(None, None))]
+
+        self.assertEqual(sizes(1, "100"), [51] * 4)
+        self.assertEqual(sizes(4, "100"), [12] * 8 + [6] + [12] * 8 + [6])
+        self.assertEqual(sizes(16, "18"), [10, 10] * 2, "a worker that only imports is waste")
+        self.assertEqual(sizes(16, "100", "program"), [102] * 2, "each worker would build the program")
 
     def test_table_tells_hazards_of_the_manual_from_others(self):
         outcome = {"order": "eager", "passed": True, "seconds": 1, "faults": []}

@@ -30,7 +30,8 @@ import table
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS, PAGE = HERE / "results.json", ROOT / "docs" / "foreign-kernels.md"
-RUNS_OF_A_WORKER = 10  # of a process that imports its packages once: few, so that --jobs and --budget divide the work evenly
+LEAST_RUNS_OF_A_WORKER = 10  # a worker imports its packages once, which takes as long as some runs
+WORKERS_OF_A_JOB = 4  # at least, where there are as many runs: jobs end at about the same time
 
 
 class Missing(Exception):
@@ -79,10 +80,15 @@ def versions_of(python, packages):
     return [f"{package} {version}" for package, version in found.items()]
 
 
+def seconds_left(call):
+    """Of the budget; None: there is no limit."""
+    return None if call.budget is None else call.begin + call.budget - time.monotonic()
+
+
 def run_python(row, device, runs, call, note):
-    """Hands each outcome to `note` as its run ends."""
+    """Hands each outcome to `note` as its run ends. A worker that fails has an outcome for each of its runs."""
     job = {"row": row, "device": device, "runs": runs, "emulator": call.library, "directory": call.directory,
-           "seconds": call.seconds, "threads": 1 if call.jobs > 1 else None}
+           "seconds": call.seconds, "threads": 1 if call.jobs > 1 else None, "budget": seconds_left(call)}
     alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} if call.jobs > 1 else {}
     with tempfile.TemporaryFile("w+") as messages:
         process = subprocess.Popen([call.python, str(HERE / "worker.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -96,8 +102,9 @@ def run_python(row, device, runs, call, note):
         process.wait()
         messages.seek(0)
         last = (messages.read().strip().splitlines() or ["the worker ended"])[-1]
-    for run in runs[done:]:
-        note(dict(run, passed=False, seconds=0, hazards=[], faults=[], error=last))
+    if process.returncode != 0:
+        for run in runs[done:]:
+            note(dict(run, passed=False, seconds=0, hazards=[], faults=[], error=last))
 
 
 def filled(words, checkouts, directory):
@@ -171,24 +178,26 @@ def gpu_of_this_machine():
 
 def tasks_of(rows, call, gpu, kept):
     """What is to run, in the order of the profiles: for each row and device some runs that the journal does not have."""
-    tasks = []
+    wanted = []
     for profile in [""] if gpu else call.profiles.split(","):
         orders = [""] if gpu else call.orders
         for row in rows:
             for device in row["devices"]:
-                if gpu is not None and device != gpu:
-                    continue
-                done = kept.of(row["name"], device)
-                runs = [{"profile": profile, "order": order} for order in orders if (profile, order) not in done]
-                size = RUNS_OF_A_WORKER if row["frontend"] != "program" else max(len(runs), 1)
-                tasks += [(row, device, runs[i:i + size]) for i in range(0, len(runs), size)]
+                if gpu is None or device == gpu:
+                    done = kept.of(row["name"], device)
+                    wanted.append((row, device, [{"profile": profile, "order": o} for o in orders if (profile, o) not in done]))
+    share = max(sum(len(runs) for _, _, runs in wanted) // (WORKERS_OF_A_JOB * call.jobs), LEAST_RUNS_OF_A_WORKER)
+    tasks = []
+    for row, device, runs in wanted:
+        size = share if row["frontend"] != "program" else max(len(runs), 1)
+        tasks += [(row, device, runs[i:i + size]) for i in range(0, len(runs), size)]
     return tasks
 
 
 def run_task(task, call, kept):
     """Runs the task unless the time is up."""
     row, device, runs = task
-    if call.budget is not None and time.monotonic() >= call.begin + call.budget:
+    if call.budget is not None and seconds_left(call) <= 0:
         return
     run = run_program if row["frontend"] == "program" else run_python
     run(row, device, runs, call, lambda outcome: kept.note(row["name"], device, outcome))

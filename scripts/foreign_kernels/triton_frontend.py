@@ -6,11 +6,15 @@ import os
 import pathlib
 
 import triton
+import triton.experimental.gluon.nvidia.hopper  # noqa: F401  Triton imports it when it first launches
 from triton import knobs
 from triton.backends.nvidia import compiler
 from triton.backends.nvidia.driver import CudaDriver
+from triton.runtime.cache import triton_key
 
 from device import Array, driver_version
+
+triton_key()  # Triton keeps this digest of its files: made here, it is made once for all runs of a worker
 
 
 def install(emulator_library, directory):

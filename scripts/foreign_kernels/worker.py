@@ -2,7 +2,8 @@
 
 Reads one JSON object from stdin: row, device, runs (each with profile and order, empty for a real GPU), emulator (the
 library, or null), directory (for what is compiled and for reports), seconds (the limit of a run), threads (of the
-emulator, or null: all). Writes one JSON line to stdout for each run.
+emulator, or null: all), budget (starts no further run after so many seconds, or null). Writes one JSON line to stdout
+for each run.
 """
 import ctypes
 import importlib
@@ -15,13 +16,17 @@ import traceback
 
 
 def main():
+    started = time.monotonic()
     job = json.load(sys.stdin)
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "kernels"))
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     module, function = job["row"]["function"].split(":")
-    import case  # noqa: F401  NumPy and the front end are imported before the processes part
+    import case  # noqa: F401  NumPy, the front end and the kernels are imported before the processes part
     importlib.import_module(module)
+    importlib.import_module(f"{job['row']['frontend']}_frontend")
     for index, run in enumerate(job["runs"]):
+        if job["budget"] is not None and time.monotonic() - started >= job["budget"]:
+            return
         out = pathlib.Path(job["directory"]) / f"run-{os.getpid()}-{index}"
         begin = time.monotonic()
         child = os.fork()
@@ -83,4 +88,11 @@ def _outcome(run, status, seconds, out):
 
 
 if __name__ == "__main__":
-    main()
+    status = 0
+    try:
+        main()
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)  # at an ordinary exit Triton's bindings write about leaks: the exception is the last line
