@@ -4,7 +4,7 @@
 #   make demo    three language-model GEMMs, compiled, run and checked on the PTX emulator, twice: the second time from the store
 #   make check   builds everything and runs all tests that need no GPU
 #   make sanitize   the tests of cmake/sanitize.cmake under ASan with UBSan, and under TSan (docs/reliability.md);
-#                   SANITIZED=sanitized_ci: the part that CI runs
+#                   SANITIZED=sanitized_ci: the part that CI always runs, sanitized_more: what it runs if there is time
 #   make docs    draws the pictures of docs/ and writes the tables of docs/performance/ from bench/measured/ (Python, no build)
 #   make fuzz    builds the fuzz targets with clang and runs each for MINUTES (docs/reliability.md)
 #
@@ -12,6 +12,8 @@
 # CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs.
 
 JOBS ?= $(shell nproc)
+# Some tests wait: for other processes, for the disk.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 SANITIZED ?= sanitized
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
@@ -34,7 +36,7 @@ demo: build
 
 check: configure
 	cmake --build build --parallel $(JOBS)
-	ctest --test-dir build --output-on-failure --parallel $(JOBS) --label-exclude gpu --no-tests=error $(CTEST_ARGS)
+	ctest --test-dir build --output-on-failure --parallel $(TEST_JOBS) --label-exclude gpu --no-tests=error $(CTEST_ARGS)
 
 docs:
 	python3 scripts/draw_convolution.py
@@ -45,7 +47,7 @@ sanitize: asan tsan
 asan tsan: configure
 	cmake --preset $@ $(CMAKE_ARGS)
 	cmake --build build-$@ --parallel $(JOBS) --target $(SANITIZED)_tests
-	ctest --test-dir build-$@ --output-on-failure --parallel $(JOBS) --label-regex '^$(SANITIZED)$$' --no-tests=error $(CTEST_ARGS)
+	ctest --test-dir build-$@ --output-on-failure --parallel $(TEST_JOBS) --label-regex '^$(SANITIZED)$$' --no-tests=error $(CTEST_ARGS)
 
 fuzz: configure
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang with its sanitizers: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
