@@ -9,7 +9,8 @@
 #   make fuzz    builds the fuzz targets with clang and runs each for MINUTES (docs/reliability.md)
 #
 # Each but `make docs` first installs what is missing from Debian, as root or through sudo (scripts/install_dependencies.sh).
-# CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs.
+# CMAKE_ARGS is passed on to the configuration, CTEST_ARGS to ctest, JOBS is the number of parallel jobs, TEST_JOBS
+# that of tests.
 
 JOBS ?= $(shell nproc)
 # Some tests wait: for other processes, for the disk.

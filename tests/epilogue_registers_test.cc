@@ -93,7 +93,7 @@ std::optional<Kernel> DrawKernel(tools::Dice& dice) {
 }
 
 TEST(EpilogueRegisters, RandomLongEpiloguesDoNotSpill) {
-  const size_t count = std::getenv("LANESHIFT_TEST_EXHAUSTIVE") != nullptr ? 1000 : 60;
+  const size_t count = std::getenv("LANESHIFT_TEST_EXHAUSTIVE") != nullptr ? 1000 : 100;
   tools::Dice dice(17);
   std::vector<Kernel> kernels;
   for (size_t draws = 0; kernels.size() < count; ++draws) {

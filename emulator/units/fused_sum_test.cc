@@ -300,15 +300,20 @@ TEST(FusedSum, ScaledTilesEqualTheDefinition) {
     if (groups) options.adder = Tcgen05FourBitAdder();
     options.accumulate = round % 5 != 0;
     const std::vector<uint32_t> cells = RandomCodes(ElementType::kTf32, m * n, round % 4, random);
-    for (const VectorSums* loops : RunnableVectorSums()) {
+    const auto expect = [&](const char* name, const auto& sum) {
       std::vector<uint32_t> result = cells;
-      const AccumulatorTile tile{result.data(), static_cast<size_t>(n)};
-      groups ? SumGroups(*loops, a, b, options, tile) : loops->exact(a, b, options, tile);
+      sum(AccumulatorTile{result.data(), static_cast<size_t>(n)});
       for (int i = 0; i < m * n; ++i) {
         const auto at = static_cast<size_t>(i);
         ASSERT_EQ(result[at], SumOne(a, i / n, b, i % n, options, cells[at]))
-            << loops->name << " round " << round << " c " << cells[at];
+            << name << " round " << round << " c " << cells[at];
       }
+    };
+    expect("chosen", [&](const AccumulatorTile& tile) { MultiplyAccumulate(a, b, options, tile); });
+    for (const VectorSums* loops : RunnableVectorSums()) {
+      expect(loops->name, [&](const AccumulatorTile& tile) {
+        groups ? SumGroups(*loops, a, b, options, tile) : loops->exact(a, b, options, tile);
+      });
     }
   }
 }

@@ -10,7 +10,7 @@
 namespace laneshift::emulator {
 
 // The scale factors of rows, one for each group of K: of a in rows of groups, of b in a row of its pitch for each
-// group. The values are those of the significands times the exponents' powers,
+// group. `value` has the exponent in it, which the adder also needs by itself: it aligns terms by it.
 struct GroupFactors {
   static constexpr int64_t kNan = 1 << 20;  // the exponent of NaN
   std::vector<double> value;
