@@ -80,6 +80,10 @@ Status RoleVerifier::CheckExpect(const Op& op) {
 
 Status RoleVerifier::CheckPut(const Op& op) { return Open(op, SlotState::kPut); }
 Status RoleVerifier::CheckTake(const Op& op) { return Open(op, SlotState::kTaken); }
+Status RoleVerifier::CheckPeek(const Op& op) {
+  uses_[static_cast<size_t>(ChannelOf(op))].peeks = true;
+  return Ok();
+}
 Status RoleVerifier::CheckSend(const Op& op) { return Close(op, SlotState::kPut); }
 Status RoleVerifier::CheckRelease(const Op& op) { return Close(op, SlotState::kTaken); }
 

@@ -113,6 +113,7 @@ Status RoleVerifier::CloseRole() {
     const std::string& name = program_.channels[i].name;
     const bool clc = program_.channels[i].space == Space::kClcResponses;
     if (use.produces && use.consumes && !clc) return Broken(10, Cat("it produces and consumes channel ", name));
+    if (use.peeks && !use.consumes) return Broken(10, Cat("it peeks at channel ", name, " and takes no slot of it"));
     if (use.release_lag != use.drain_lag) {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));

@@ -50,6 +50,7 @@ class RoleVerifier {
   // What one role does with one channel.
   struct Use {
     bool produces = false, consumes = false;
+    bool peeks = false;                  // asks whether its next slot is full
     bool passes = false;                 // slots of the other ping-pong roles
     bool in_pingpong = false;            // taken from in the tile loop of a ping-pong role
     int open = 0;                        // slots put or taken and not yet sent or released
@@ -78,6 +79,7 @@ class RoleVerifier {
   Status CheckPartial(const Op& op) const;
   Status CheckPut(const Op& op);
   Status CheckTake(const Op& op);
+  Status CheckPeek(const Op& op);
   Status CheckSend(const Op& op);
   Status CheckRelease(const Op& op);
   Status CheckReserve(const Op& op);

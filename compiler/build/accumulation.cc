@@ -63,6 +63,10 @@ void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {
   }
 }
 
+void Accumulation::Peek(Builder& b, int ring) const {
+  if (promotes && !in_tensor_memory) b.Peek({}, {.channel = ring});
+}
+
 // The slot of the first product is free once only those of the second run.
 void Accumulation::ReleaseOfPair(Builder& b, ValueId slot, int sums) const {
   b.ReleaseLate({slot, b.Less({b.Constant(0), b.Constant(sums)})}, {.lag = kReleaseLag});

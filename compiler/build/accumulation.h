@@ -61,6 +61,8 @@ struct Accumulation {
                     const ScaleFactors& scale_factors = {}) const;
   // The slot's products are issued; `later` tells whether the role has had a slot of this ring before in this tile.
   void Release(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
+  // After that: asks for the ring's next slot, if there is work until it is taken.
+  void Peek(ir::Builder& b, int ring) const;
   // The same where products go to the first or second of two register accumulators.
   void ReleaseOfPair(ir::Builder& b, ir::ValueId slot, int sums) const;
   // Waits for all products and releases the slots whose release lags.

@@ -133,10 +133,10 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
 }
 
 // Registers that the epilogue cannot use for a panel: those of an accumulator that is in registers itself, and
-// addresses.
+// addresses. Where sums are promoted, the accumulator of wgmma holds nothing any more.
 int HeldRegisters(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
-  const int accumulators = plan.in_tensor_memory ? 0 : AccumulatorColumns(plan) / 2 * (terms.promotes ? 2 : 1);
-  return accumulators + EpilogueAddresses(terms, schedule.d_store);
+  const int sums = plan.in_tensor_memory ? 0 : AccumulatorColumns(plan) / 2;
+  return sums + EpilogueAddresses(terms, schedule.d_store);
 }
 
 // Whether a lane has registers for so many columns and for all that the steps need of them, which ptxas may load and

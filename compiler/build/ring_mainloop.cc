@@ -12,6 +12,7 @@ void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile
     const Issued product = Multiply(b, sums, tile, number, 0);
     sums.LoadScaleFactors(b, tile, number, 1, 0);
     sums.Release(b, product.slot, product.later);
+    sums.Peek(b, slots_.ring);
     sums.Promote(b, product.scale_factors);
   });
 }

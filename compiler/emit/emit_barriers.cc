@@ -34,28 +34,41 @@ void RoleEmitter::ResidentSlot(const Op& op) {
   slots_[op.result] = {op.As<ir::ChannelAttrs>().channel, {}, Index(op, 0), nullptr};
 }
 
+void RoleEmitter::SetPosition(const Slot& slot, Value* stage, Value* phase) {
+  e_.Store(slot.cursor.stage, stage);
+  e_.Store(slot.cursor.phase, phase);
+  if (slot.cursor.full) e_.Store(*slot.cursor.full, e_.False());
+}
+
 void RoleEmitter::Advance(const Op& op) {
   const Slot& slot = SlotOf(op);
   Value* next = b_.CreateAdd(slot.stage, e_.C32(1));
   Value* wraps = b_.CreateICmpEQ(next, e_.C32(ChannelOf(slot).stages));
-  e_.Store(slot.cursor.stage, b_.CreateSelect(wraps, e_.C32(0), next));
-  e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, b_.CreateZExt(wraps, e_.I32())));
+  SetPosition(slot, b_.CreateSelect(wraps, e_.C32(0), next), b_.CreateXor(slot.phase, b_.CreateZExt(wraps, e_.I32())));
 }
 
 void RoleEmitter::AdvanceBy(const Op& op) {
   const Slot& slot = SlotOf(op);
   Value* stages = e_.C32(static_cast<uint32_t>(ChannelOf(slot).stages));
   Value* next = b_.CreateAdd(slot.stage, Index(op, 1));
-  e_.Store(slot.cursor.stage, b_.CreateURem(next, stages));
   // The parity flips at each wraparound.
   Value* rounds = b_.CreateAnd(b_.CreateUDiv(next, stages), e_.C32(1));
-  e_.Store(slot.cursor.phase, b_.CreateXor(slot.phase, rounds));
+  SetPosition(slot, b_.CreateURem(next, stages), b_.CreateXor(slot.phase, rounds));
+}
+
+void RoleEmitter::BarrierPeek(const Op& op) {
+  const Slot& slot = SlotOf(op);
+  e_.Store(*slot.cursor.full, e_.MbarrierTest(Barrier(slot, Side::kFull), slot.phase));
 }
 
 void RoleEmitter::BarrierWait(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
   const Slot& slot = SlotOf(op);
-  e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
+  const auto wait = [&] {
+    e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
+  };
+  if (!slot.cursor.full || attrs.side == Side::kEmpty) return wait();
+  e_.If(b_.CreateNot(e_.Load(*slot.cursor.full)), wait);
 }
 
 void RoleEmitter::BarrierExpect(const Op& op) {

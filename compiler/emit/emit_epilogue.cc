@@ -177,25 +177,30 @@ void EmitGlobalStore(const RoleContext& cx, const Fragment& fragment, const ir::
 
 namespace {
 
-// A fragment of 16 columns of D, transposed on the way to 32 bytes of each row, from `first_byte` on: stmatrix.trans
-// takes matrices of 8 x 8, two adjacent in the rows of a copy, and as many pairs of them at once as the fragment has.
+// A fragment of D by stmatrix, from `first_byte` of each row of the copy on, or transposed. Eight columns of a fragment
+// are two matrices of 8 x 8, one below the other; transposed, next to each other. As many pairs of matrices at once as
+// there are.
 void StoreMatrices(const RoleContext& cx, const Fragment& fragment, const ir::SharedLayout& layout, Value* first_byte,
-                   Value* copy_base) {
+                   Value* copy_base, bool transposed) {
   constexpr int kMatrixRows = 8, kMatrixBytes = 16, kRegistersOfPair = 4;
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int pairs = fragment.layout.Registers() / kRegistersOfPair;
   const int at_once = pairs % 2 == 0 ? 2 : 1;
-  // Lane l addresses row l mod 8 of matrix l / 8; the second matrix of a pair is to the right of the first.
+  // Lane l addresses row l mod 8 of matrix l / 8.
   Value* matrix = b.CreateLShr(cx.lane, 3);
-  Value* byte = b.CreateAdd(first_byte, b.CreateMul(b.CreateAnd(matrix, e.C32(1)), e.C32(kMatrixBytes)));
+  Value* half = b.CreateAnd(matrix, e.C32(1));
   Value* own_pair = b.CreateAnd(b.CreateLShr(matrix, 1), e.C32(at_once - 1));
-  Value* row = b.CreateAdd(b.CreateMul(own_pair, e.C32(kMatrixRows)), b.CreateAnd(cx.lane, e.C32(kMatrixRows - 1)));
+  Value* across = transposed ? own_pair : half;
+  Value* along = transposed ? half : own_pair;
+  Value* row = b.CreateAdd(b.CreateMul(across, e.C32(kMatrixRows)), b.CreateAnd(cx.lane, e.C32(kMatrixRows - 1)));
+  Value* byte = b.CreateAdd(first_byte, b.CreateMul(along, e.C32(kMatrixBytes)));
   for (int pair = 0; pair < pairs; pair += at_once) {
-    Value* offset = e.TileOffset(layout, b.CreateAdd(row, e.C32(pair * kMatrixRows)), byte);
-    e.StoreMatricesTransposed(
-        e.Offset(copy_base, offset),
-        e.NarrowWords(layout.type, Run(fragment, pair * kRegistersOfPair, at_once * kRegistersOfPair)));
+    Value* offset = transposed ? e.TileOffset(layout, b.CreateAdd(row, e.C32(pair * kMatrixRows)), byte)
+                               : e.TileOffset(layout, row, b.CreateAdd(byte, e.C32(pair * kMatrixBytes)));
+    e.StoreMatrices(e.Offset(copy_base, offset),
+                    e.NarrowWords(layout.type, Run(fragment, pair * kRegistersOfPair, at_once * kRegistersOfPair)),
+                    transposed);
   }
 }
 
@@ -216,8 +221,8 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
     Value* own = b.CreateAnd(cx.warp, e.C32(buffer.sharers - 1));
     first_byte = b.CreateMul(own, e.C32(bytes_of(layout.inner / buffer.sharers)));
   }
-  if (transposed && bits == 16 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
-    StoreMatrices(cx, fragment, layout, first_byte, copy_base);
+  if (bits == 16 && fragment.layout.kind == ir::FragmentKind::kMma16x8) {
+    StoreMatrices(cx, fragment, layout, first_byte, copy_base, transposed);
   } else {
     // Registers of one store: 16 bytes of a row, or the pair that a lane holds, or one across the rows.
     const int run = transposed ? 1 : std::min(fragment.layout.Run(), 128 / bits);

@@ -14,17 +14,65 @@ using ir::SharedLayout;
 
 namespace {
 
+constexpr int kAddressShift = 4;  // of addresses in matrix descriptors
+
 // A tile as an operand of an instruction.
 ir::MmaOperand OperandOf(const SharedLayout& layout) { return {.type = layout.type, .mn_major = !layout.KMajor()}; }
 
 }  // namespace
 
-Value* RoleEmitter::Descriptor(const Slot& slot, int tile, Value* extra_bytes) {
-  Value* address = e_.SharedAddress(Tile(slot, tile));
-  if (extra_bytes != nullptr) address = b_.CreateAdd(address, extra_bytes);
-  Value* start = b_.CreateLShr(b_.CreateAnd(address, e_.C32(0x3FFFF)), 4);
-  return b_.CreateOr(b_.CreateZExt(start, e_.I64()),
-                     e_.C64(MatrixDescriptorBits(LayoutOf(slot, tile), cx_.target.mma.descriptors)));
+// The low word of a descriptor that begins `bytes` after the tile in the first slot.
+Value* RoleEmitter::FirstWord(const ir::TileSlot& tile, Value* bytes) {
+  constexpr uint32_t kAddressBits = 0x3FFFF;
+  Value* address = e_.SharedAddress(cx_.Shared(tile.offset));
+  if (bytes != nullptr) address = b_.CreateAdd(address, bytes);
+  return b_.CreateOr(b_.CreateLShr(b_.CreateAnd(address, e_.C32(kAddressBits)), kAddressShift),
+                     e_.C32(static_cast<uint32_t>(MatrixDescriptorBits(tile.layout, cx_.target.mma.descriptors))));
+}
+
+// Those of the operands of wgmma, before all loops: computed for each block of K, its MMAs would wait for them.
+void RoleEmitter::CreateFirstWords(const std::vector<Op>& body, std::map<ir::ValueId, int>& channel_of) {
+  for (const Op& op : body) {
+    if (op.kind == ir::OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
+    if (op.kind == ir::OpKind::kResidentSlot) channel_of[op.result] = op.As<ir::ChannelAttrs>().channel;
+    if (op.kind == ir::OpKind::kMmaRegisters) {
+      const auto& attrs = op.As<ir::MmaAttrs>();
+      const auto create = [&](int channel, int number, bool rows) {
+        const ir::TileSlot& tile = cx_.program.channels[static_cast<size_t>(channel)].tiles[static_cast<size_t>(number)];
+        // Each warpgroup begins at other rows.
+        Value* own = !rows || role_.warps == ir::kWarpgroupWarps
+                         ? nullptr
+                         : b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(FirstRow(tile.layout, cx_.target.mma.most_rows)));
+        Value*& first = first_words_[{channel, number}];
+        if (first == nullptr) first = FirstWord(tile, own);
+      };
+      create(channel_of.at(op.operands[0]), attrs.a_tile, true);
+      create(channel_of.at(op.operands[1]), attrs.b_tile, false);
+    }
+    CreateFirstWords(op.body, channel_of);
+  }
+}
+
+RoleEmitter::MatrixWords RoleEmitter::Descriptor(const Slot& slot, int tile, int row) {
+  const ir::Channel& channel = ChannelOf(slot);
+  const ir::TileSlot& first = channel.tiles[static_cast<size_t>(tile)];
+  const auto known = first_words_.find({slot.channel, tile});
+  Value* low = known != first_words_.end() ? known->second : FirstWord(first, nullptr);
+  const auto step = static_cast<uint32_t>(channel.StageBytes()) >> kAddressShift;
+  const auto high = static_cast<uint32_t>(MatrixDescriptorBits(first.layout, cx_.target.mma.descriptors) >> 32);
+  const MatrixWords start{b_.CreateAdd(low, b_.CreateMul(slot.stage, e_.C32(step))), high};
+  return {LowAt(start, FirstRow(first.layout, row)), high};
+}
+
+Value* RoleEmitter::LowAt(const MatrixWords& start, int64_t bytes) {
+  return bytes == 0 ? start.low : b_.CreateAdd(start.low, e_.C32(static_cast<uint32_t>(bytes >> kAddressShift)));
+}
+
+Value* RoleEmitter::At(const MatrixWords& start, int64_t bytes) {
+  Value* words = llvm::PoisonValue::get(llvm::FixedVectorType::get(e_.I32(), 2));
+  words = b_.CreateInsertElement(words, LowAt(start, bytes), uint64_t{0});
+  words = b_.CreateInsertElement(words, e_.C32(start.high), uint64_t{1});
+  return b_.CreateBitCast(words, e_.I64());
 }
 
 Value* RoleEmitter::Cells(const Slot& slot, int column) {
@@ -51,8 +99,8 @@ void RoleEmitter::Mma(const Op& op) {
   const SharedLayout& a = LayoutOf(SlotOf(op, 1), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
   Value* d = Cells(SlotOf(op, 0));
-  Value* a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, FirstRow(a, attrs.a_row));
-  Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
+  const MatrixWords a_start = Descriptor(SlotOf(op, 1), attrs.a_tile, attrs.a_row);
+  const MatrixWords b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   ir::MmaInstruction instruction =
       ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.program.Rows() * cx_.program.ctas, cx_.program.Columns());
   instruction.saturates = cx_.program.saturates;
@@ -110,18 +158,18 @@ void RoleEmitter::MmaSparse(const Op& op) {
 void RoleEmitter::BlockCopy(const Op& op) {
   const auto& attrs = op.As<ir::BlockCopyAttrs>();
   const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
-  Value* start = Descriptor(SlotOf(op, 1), attrs.tile);
+  const MatrixWords start = Descriptor(SlotOf(op, 1), attrs.tile);
   const int block_bytes = attrs.lines * layout.RowBytes();
   for (int block = 0; block < layout.outer / attrs.lines; ++block) {
     e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
-                 b_.CreateAdd(start, e_.C64(static_cast<uint64_t>(block * block_bytes >> 4))), attrs.lines);
+                 At(start, int64_t{block} * block_bytes), attrs.lines);
   }
 }
 
 void RoleEmitter::MmaTensor(const Op& op) {
   const auto& attrs = op.As<ir::MmaTensorAttrs>();
   const SharedLayout& b = LayoutOf(SlotOf(op, 2), attrs.b_tile);
-  Value* b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
+  const MatrixWords b_start = Descriptor(SlotOf(op, 2), attrs.b_tile);
   Value* d = Cells(SlotOf(op, 0));
   ir::MmaInstruction instruction =
       ir::InstructionOf({.type = cx_.program.operand_type}, OperandOf(b), cx_.program.tile_m, cx_.program.tile_n);
@@ -138,24 +186,17 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
   const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
-  Value* rows = FirstRow(a, attrs.a_row);
   ir::MmaInstruction instruction =
       ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows, cx_.program.Columns());
   instruction.saturates = cx_.program.saturates;
-  if (role_.warps > ir::kWarpgroupWarps) {
-    Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(a.OffsetAlong(cx_.program.row_axis, instruction.m)));
-    rows = rows == nullptr ? own : b_.CreateAdd(rows, own);
-  }
-  Value* a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, rows);
-  Value* b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
+  const MatrixWords a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, attrs.a_row);
+  const MatrixWords b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   const int first = std::max(0, attrs.block), end = first + cx_.program.Blocks(role_, attrs);
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
     for (int block = first; block < end; ++block) {
       const int row = block * instruction.m * role_.warps / ir::kWarpgroupWarps;
-      Value* a_block = Step(a_start, a, k);
-      if (row > 0)
-        a_block = b_.CreateAdd(a_block, e_.C64(static_cast<uint64_t>(a.OffsetAlong(cx_.program.row_axis, row) >> 4)));
+      Value* a_block = At(a_start, a.OffsetAlong(ir::Axis::kK, k) + FirstRow(a, row));
       e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + (block - first) * instruction.n / 2, a_block,
                Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
     }
@@ -166,14 +207,14 @@ void RoleEmitter::MmaRegisters(const Op& op) {
 void RoleEmitter::TensorCopy(const Op& op) {
   const auto& attrs = op.As<ir::TensorCopyAttrs>();
   const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
-  Value* start = Descriptor(SlotOf(op, 1), attrs.tile, FirstRow(layout, attrs.row));
+  const MatrixWords start = Descriptor(SlotOf(op, 1), attrs.tile, attrs.row);
   ForEachDepth([&](int k, int column) { e_.TensorCopy(Cells(SlotOf(op), column), Step(start, layout, k)); });
 }
 
 void RoleEmitter::TensorRefresh(const Op& op) {
   const auto& attrs = op.As<ir::TensorRefreshAttrs>();
   const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
-  Value* start = Descriptor(SlotOf(op, 1), attrs.tile, FirstRow(layout, attrs.row));
+  const MatrixWords start = Descriptor(SlotOf(op, 1), attrs.tile, attrs.row);
   ForEachDepth([&](int k, int column) { e_.TensorRefresh(Cells(SlotOf(op), column), Step(start, layout, k)); });
 }
 

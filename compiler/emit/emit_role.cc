@@ -53,27 +53,40 @@ void RoleEmitter::EmitOp(const Op& op) {
 }
 
 void RoleEmitter::Emit() {
+  Value* const shared = cx_.shared;
+  const int accumulators = AccumulatorsOf(role_.body);
+  if (accumulators > 0) {
+    e_.DeclareAccumulators(accumulators * AccumulatorRegisters(), AccumulatorType());
+    // In a cluster this address depends on the CTA's rank. ptxas would read the rank for each block of K, and the MMAs
+    // would wait; what comes from another lane it keeps.
+    Value* address = e_.BroadcastLane0(e_.SharedAddress(cx_.shared));
+    cx_.shared = b_.CreateIntToPtr(address, cx_.shared->getType());
+    std::map<ir::ValueId, int> channel_of;
+    CreateFirstWords(role_.body, channel_of);
+  }
   CreateCursors(role_.body);
   CreatePromoted(role_.body);
   CreateScaleSets(role_.body);
-  if (role_.kind == RoleKind::kMath && AccumulatorsOf(role_.body) > 0) {
-    e_.DeclareAccumulators(AccumulatorsOf(role_.body) * AccumulatorRegisters(), AccumulatorType());
-  }
   if (role_.elected) {
     e_.IfElected([&] { EmitBody(role_.body); });
   } else {
     EmitBody(role_.body);
   }
+  cx_.shared = shared;
 }
 
 void RoleEmitter::CreateCursors(const std::vector<Op>& body) {
+  std::map<ir::ValueId, CursorState*> of_slot;
   for (const Op& op : body) {
     if (op.kind == OpKind::kCursor) {
       const auto& attrs = op.As<ir::CursorAttrs>();
-      const auto key = std::make_pair(attrs.channel, attrs.trail);
-      if (cursors_.find(key) == cursors_.end()) {
-        cursors_[key] = {e_.NewVariable(e_.I32(), e_.C32(0)), e_.NewVariable(e_.I32(), e_.C32(0))};
-      }
+      const auto [cursor, is_new] = cursors_.try_emplace({attrs.channel, attrs.trail});
+      if (is_new) cursor->second = {e_.NewVariable(e_.I32(), e_.C32(0)), e_.NewVariable(e_.I32(), e_.C32(0))};
+      of_slot[op.result] = &cursor->second;
+    }
+    if (op.kind == OpKind::kBarrierPeek) {
+      std::optional<Variable>& full = of_slot.at(op.operands[0])->full;
+      if (!full) full = e_.NewVariable(b_.getInt1Ty(), e_.False());
     }
     CreateCursors(op.body);
   }

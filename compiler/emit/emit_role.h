@@ -16,9 +16,10 @@
 
 namespace laneshift::compiler {
 
-// Position in a ring: stage and phase parity.
+// Position in a ring: stage and phase parity; of a role that peeks, whether that slot is known to be full.
 struct CursorState {
   Variable stage, phase;
+  std::optional<Variable> full{};
 };
 
 // A slot value: the cursor it came from and its position then.
@@ -37,6 +38,7 @@ class RoleEmitter {
 
  private:
   void CreateCursors(const std::vector<ir::Op>& body);
+  void SetPosition(const Slot& slot, Value* stage, Value* phase);
 
   // Of one accumulator: sixteen rows a warp, half a register a column.
   int AccumulatorRegisters() const { return cx_.blocks * cx_.program.Columns() / 2; }
@@ -61,16 +63,25 @@ class RoleEmitter {
   // Shared-memory address of a tile of the slot.
   Value* Tile(const Slot& slot, int tile);
 
-  Value* Descriptor(const Slot& slot, int tile, Value* extra_bytes = nullptr);
+  // A matrix descriptor: its low word, which has the address, and its high one.
+  struct MatrixWords {
+    Value* low;
+    uint32_t high;
+  };
+  Value* FirstWord(const ir::TileSlot& tile, Value* bytes);
+  void CreateFirstWords(const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of);
+  MatrixWords Descriptor(const Slot& slot, int tile, int row = 0);
+  Value* LowAt(const MatrixWords& start, int64_t bytes);
+  Value* At(const MatrixWords& start, int64_t bytes);
   const ir::SharedLayout& LayoutOf(const Slot& slot, int tile) const { return ChannelOf(slot).tiles[tile].layout; }
-  Value* Step(Value* descriptor, const ir::SharedLayout& layout, int k) {
-    return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
+  Value* Step(const MatrixWords& start, const ir::SharedLayout& layout, int k) {
+    return At(start, layout.OffsetAlong(ir::Axis::kK, k));
   }
 
   // Bytes from a tile's start to the row where a product begins. Rows of a swizzle span may begin a product anywhere:
   // the swizzle is a function of the address (measured on an H200).
-  Value* FirstRow(const ir::SharedLayout& layout, int row) {
-    return row == 0 ? nullptr : e_.C32(layout.OffsetAlong(cx_.program.row_axis, row));
+  int FirstRow(const ir::SharedLayout& layout, int row) const {
+    return row == 0 ? 0 : layout.OffsetAlong(cx_.program.row_axis, row);
   }
 
   // Shared-memory address of the CLC response in a slot.
@@ -80,7 +91,8 @@ class RoleEmitter {
   // The tiles of an MMA that reads blocks from Tensor Memory, too, and where its accumulator and they begin.
   struct BlockMma {
     const ir::SharedLayout &a, &b;
-    Value *d, *a_start, *b_start;
+    Value* d;
+    MatrixWords a_start, b_start;
   };
   BlockMma BlockMmaOf(const ir::Op& op, int a_tile, int b_tile);
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
@@ -127,6 +139,7 @@ class RoleEmitter {
     std::vector<Variable> values;  // as those of ScaleFactors
   };
   std::map<int, ScaleSet> scale_sets_;
+  std::map<std::pair<int, int>, Value*> first_words_;  // of descriptors, by channel and tile
   std::vector<Variable> promoted_;
   std::optional<Variable> stamps_;  // of a program with stamps: where this thread's next record goes, or 0
 };

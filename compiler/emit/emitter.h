@@ -94,6 +94,7 @@ class Emitter {
   void WarpSync();
   void MbarrierInit(Value* barrier, int arrivals);
   void FenceMbarrierInit();
+  Value* MbarrierTest(Value* barrier, Value* parity);  // acquire, if it holds
   void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
   void MbarrierExpect(Value* barrier, int bytes);
   void MbarrierArrive(Value* barrier);
@@ -186,8 +187,8 @@ class Emitter {
   void StoreGlobalElement(int bytes, Value* address, Value* element, Value* predicate);
   void StoreShared(Value* pointer, const std::vector<Value*>& words);
   void StoreShared16(Value* pointer, Value* half);
-  // stmatrix .trans of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
-  void StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words);
+  // stmatrix[.trans] of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
+  void StoreMatrices(Value* pointer, const std::vector<Value*>& words, bool transposed);
   std::vector<Value*> LoadShared(Value* pointer);  // four words
   Value* LoadSharedWord(Value* pointer);
   // Byte offset of byte `byte` of row `row` in a tile, after the XOR of its swizzle: SharedLayout::Offset on run-time

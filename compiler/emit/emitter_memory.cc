@@ -82,12 +82,15 @@ void Emitter::StoreShared(Value* pointer, const std::vector<Value*>& words) {
 
 void Emitter::StoreShared16(Value* pointer, Value* half) { b_.CreateAlignedStore(half, pointer, llvm::Align(2)); }
 
-void Emitter::StoreMatricesTransposed(Value* pointer, const std::vector<Value*>& words) {
+void Emitter::StoreMatrices(Value* pointer, const std::vector<Value*>& words, bool transposed) {
   LS_CHECK(words.size() == 2 || words.size() == 4, "stmatrix of ", words.size(), " matrices");
+  const bool four = words.size() == 4;
   std::vector<Value*> arguments = {pointer};
   arguments.insert(arguments.end(), words.begin(), words.end());
-  Intrinsic(words.size() == 4 ? nv::nvvm_stmatrix_sync_aligned_m8n8_x4_trans_b16
-                              : nv::nvvm_stmatrix_sync_aligned_m8n8_x2_trans_b16,
+  Intrinsic(transposed ? four ? nv::nvvm_stmatrix_sync_aligned_m8n8_x4_trans_b16
+                              : nv::nvvm_stmatrix_sync_aligned_m8n8_x2_trans_b16
+            : four     ? nv::nvvm_stmatrix_sync_aligned_m8n8_x4_b16
+                       : nv::nvvm_stmatrix_sync_aligned_m8n8_x2_b16,
             arguments, {Pointer(kSharedSpace)});
 }
 

@@ -29,6 +29,10 @@ void Emitter::MbarrierWait(Value* barrier, Value* parity) {
   b_.SetInsertPoint(end);
 }
 
+Value* Emitter::MbarrierTest(Value* barrier, Value* parity) {
+  return Intrinsic(nv::nvvm_mbarrier_test_wait_parity_scope_cta_space_cta, {barrier, parity});
+}
+
 void Emitter::MbarrierExpect(Value* barrier, int bytes) {
   Intrinsic(nv::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, C32(bytes)});
 }

@@ -138,6 +138,10 @@ class RoleLowering {
     }
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
     if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
+    if (op.kind == OpKind::kPeek) {
+      b.BarrierPeek({b.Cursor({}, {.channel = op.As<ir::ChannelAttrs>().channel})});
+      return;
+    }
     if (op.kind == OpKind::kAwait) return AwaitResident(b, op);
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       // MMAs into registers may still read the slot; a ping-pong phase ends when they are issued.
