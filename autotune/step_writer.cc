@@ -401,7 +401,9 @@ class StepWriter {
     const int64_t iterations = indices_.Iterations(op);
     if (!MovesSlots(op.body)) return iterations;
     const int64_t inner = std::max<int64_t>(1, InnerIterations(op.body)) * op.As<ir::ForAttrs>().step;
-    return std::min(iterations, std::max<int64_t>(1, listed / std::min(inner, listed)));
+    // What comes before the first of its slots is listed elsewhere.
+    const int64_t before = std::min(indices_.At(op.operands[0]) / inner, listed - 1);
+    return std::min(iterations, std::max<int64_t>(1, listed / std::min(inner, listed) - before));
   }
 
   static bool MovesSlots(const std::vector<Op>& body) {

@@ -84,6 +84,14 @@ Status RoleVerifier::CheckPeek(const Op& op) {
   uses_[static_cast<size_t>(ChannelOf(op))].peeks = true;
   return Ok();
 }
+Status RoleVerifier::CheckPreview(const Op& op) {
+  const Channel& channel = program_.channels[static_cast<size_t>(ChannelOf(op))];
+  if (channel.resident) return Broken(15, Cat("it previews a slot of channel ", channel.name, ", which is resident"));
+  if (work_.pingpong_roles > 1) return Broken(14, "it previews a slot, which may be the other ping-pong role's");
+  values_[op.result].slot = SlotState::kCursor;
+  uses_[static_cast<size_t>(ChannelOf(op))].peeks = true;
+  return Ok();
+}
 Status RoleVerifier::CheckSend(const Op& op) { return Close(op, SlotState::kPut); }
 Status RoleVerifier::CheckRelease(const Op& op) { return Close(op, SlotState::kTaken); }
 

@@ -80,6 +80,7 @@ class RoleVerifier {
   Status CheckPut(const Op& op);
   Status CheckTake(const Op& op);
   Status CheckPeek(const Op& op);
+  Status CheckPreview(const Op& op);
   Status CheckSend(const Op& op);
   Status CheckRelease(const Op& op);
   Status CheckReserve(const Op& op);

@@ -24,7 +24,7 @@ void AddToPromoted(Builder& b, ValueId fragment, int column, const Accumulation:
 }  // namespace
 
 void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId later,
-                            ir::MmaAttrs attrs, const ScaleFactors& scale_factors) const {
+                            ir::MmaAttrs attrs, const ScaleFactors& scale_factors, bool begun) const {
   if (rows_along_n) {
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
@@ -37,22 +37,31 @@ void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Val
   } else if (in_tensor_memory) {
     b.Mma({accumulator, a_slot, b_slot, later}, attrs);
   } else if (promotion != Promotion::kByBlock) {
-    b.MmaRegisters({a_slot, b_slot, later}, attrs);
+    if (!begun) b.MmaRegisters({a_slot, b_slot, later}, attrs);
   } else {
     for (attrs.block = 0; attrs.block < blocks; ++attrs.block) {
-      b.MmaRegisters({a_slot, b_slot, later}, attrs);
-      if (attrs.block == blocks - 1) continue;
-      b.MmaWait({}, {.pending = 0});
-      AddBlock(b, scale_factors, attrs.block, 0);
+      if (attrs.block > 0) {
+        b.MmaWait({}, {.pending = 0});
+        AddBlock(b, scale_factors, attrs.block - 1, 0);
+      }
+      if (attrs.block > 0 || !begun) b.MmaRegisters({a_slot, b_slot, later}, attrs);
     }
   }
+}
+
+void Accumulation::Begin(Builder& b, ValueId slot) const {
+  const ValueId later = b.Less({b.Constant(1), b.Constant(0)});
+  ir::MmaAttrs attrs{.a_tile = 0, .b_tile = 1, .accumulator = 0};
+  if (rows_along_n) std::swap(attrs.a_tile, attrs.b_tile);
+  if (promotion == Promotion::kByBlock) attrs.block = 0;
+  b.MmaRegisters({slot, slot, later}, attrs);
 }
 
 void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into,
                                 const ScaleFactors& scale_factors) const {
   const bool apart = slots.of_b != ir::kNoValue;
   Multiply(b, accumulator, slots.slot, apart ? slots.of_b : slots.slot, later,
-           {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors);
+           {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors, slots.begun);
 }
 
 void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {

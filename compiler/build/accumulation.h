@@ -23,6 +23,7 @@ struct ProductTile {
   // The same among the scale factors of A, in a slot, or of the matrix of them in memory that is named.
   std::vector<ScaleRow> scale_rows{};
   ir::ValueId scale_matrix = ir::kNoValue;
+  bool begun = false;  // the first product of its first slot was issued before it: Mainloop::Begin
 };
 
 // Channels of a main loop whose blocks of K have a slot each.
@@ -51,12 +52,15 @@ struct Accumulation {
   // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
   // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
-                ir::MmaAttrs attrs, const ScaleFactors& scale_factors = {}) const;
+                ir::MmaAttrs attrs, const ScaleFactors& scale_factors = {}, bool begun = false) const;
   // The same of the tile of A in `slot`, with B's in `of_b`, or second in `slot` where that is kNoValue; into the first
   // or second of two register accumulators.
   struct SlotPair {
-    ir::ValueId slot, of_b;
+    ir::ValueId slot, of_b = ir::kNoValue;
+    bool begun = false;  // Begin() was called for it
   };
+  // Issues the first of its products into registers: all of them, or those of the first block of rows.
+  void Begin(ir::Builder& b, ir::ValueId slot) const;
   void MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into,
                     const ScaleFactors& scale_factors = {}) const;
   // The slot's products are issued; `later` tells whether the role has had a slot of this ring before in this tile.

@@ -125,6 +125,14 @@ void AddMetadata(const Schedule& schedule, const target::Target& target, DataTyp
   blocks.Join(schedule, target, "metadata", 0);
 }
 
+// Whether there are more tiles than SMs; of groups, of which half of the room of each is filled.
+bool HasWaves(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
+  const int64_t rows = contraction.group_rows > 0 ? contraction.group_rows / 2 : contraction.m;
+  const int64_t batch = contraction.grouped && contraction.group_rows == 0 ? 1 : contraction.batch;
+  return base::CeilDiv<int64_t>(rows, schedule.tile_m) * base::CeilDiv<int64_t>(contraction.n, schedule.tile_n) * batch >
+         target.default_sm_count;
+}
+
 }  // namespace
 
 ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
@@ -140,6 +148,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .saturates = contraction.sum == SumPrecision::kSaturate,
                     .source = SourceOfWork(contraction),
                     .terms = TermsOf(contraction, rows, target),
+                    .has_waves = HasWaves(contraction, schedule, target),
                     .k = {.tile_k = schedule.tile_k}};
   // What a kernel has packed is not constant, and threads that copy A leave no warp.
   const bool early = contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma &&

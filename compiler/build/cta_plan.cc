@@ -232,6 +232,7 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                                               .widest_panel = WidestPanel(plan, needs, schedule, terms, subtile),
                                               .warps = plan.warps,
                                               .in_tensor_memory = plan.in_tensor_memory,
+                                              .next_is_multiplied = plan.in_tensor_memory || terms.promotes,
                                               .bulk = plan.bulk_stores});
   if (needs.overlap > 0) std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
   if (needs.rings.size() != 1 || stagings.size() == 1) return stagings.back();
@@ -264,6 +265,14 @@ Promotion PromotionOf(const CtaPlan& plan, const Schedule& schedule, const Epilo
   return plan.blocks > 1 ? Promotion::kByBlock : Promotion::kTile;
 }
 
+// Only where sums are promoted the accumulator is free during the epilogue, and only without operands of steps there are
+// registers for both. Two accumulators that alternate are another loop.
+bool BeginsEarly(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms) {
+  const bool operands = terms.adds_c || terms.bias != BiasAxis::kNone || !terms.steps.empty();
+  return needs.may_begin && terms.promotes && !plan.in_tensor_memory && plan.promotion != Promotion::kAlternating &&
+         plan.consumers == 1 && !operands && terms.d_scale == OutputScaling::kNone;
+}
+
 }  // namespace
 
 std::vector<ColumnRun> CtaPlan::Runs() const {
@@ -294,6 +303,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
   plan.staging = StagingOf(plan, needs, schedule, terms, target);
   plan.buffers = BuffersOf(plan, plan.staging, schedule.d_store);
   plan.promotion = PromotionOf(plan, schedule, terms);
+  plan.begins_early = BeginsEarly(plan, needs, terms);
   plan.reads_overlap_first = HoldsOverlap(plan, needs, schedule, terms);
   plan.steps_share = !AccessesMatrices(terms) || Fits(plan, needs, schedule, terms, plan.staging.subtile);
   return plan;

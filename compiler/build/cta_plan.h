@@ -58,6 +58,7 @@ struct CtaPlan {
   std::vector<ir::Buffer> buffers;   // for staging, one for each consumer
   Promotion promotion{};             // where products are promoted
   bool reads_overlap_first = false;  // all columns of the overlap of accumulators, before the first of them is treated
+  bool begins_early = false;         // the first products of the next tile run during the epilogue of a tile
   bool steps_share = true;           // steps of the epilogue have room for addresses and bounds that they share
 
   // A block of the accumulator in runs that are treated at once.
@@ -75,6 +76,7 @@ struct CtaNeeds {
   bool single_accesses = false;   // elements of D, and of matrices that lie as D does, are accessed one by one
   int start_registers = 0;        // OperandLoader::StartRegisters of all loaders
   int overlap = 0;                // columns that two accumulators have in common
+  bool may_begin = false;         // the first products of a tile may be issued before the epilogue of the one before
 };
 
 CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,

@@ -145,6 +145,13 @@ bool StreamsEarly(const KernelParts& parts) {
                      [](const auto& loader) { return loader->target().early; });
 }
 
+// Whether one role loads all operands, of whole tiles, so that it can fill one more slot after the last of them.
+bool MayBeginEarly(const KernelParts& parts, const Schedule& schedule) {
+  const bool whole = schedule.split_k == 1 && parts.source != ir::WorkSource::kPartsOfK;
+  return whole && parts.resident == nullptr && !StreamsEarly(parts) && !LoadsBy(parts, LoadPath::kCopy) &&
+         parts.mainloop->MayBegin();
+}
+
 // The roles of a kernel, once everything is declared.
 class Roles {
  public:
@@ -262,6 +269,8 @@ void Roles::LoadTiles(Builder& b, LoadPath path, bool early) const {
   }
   if (loaders.empty()) return;
   tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
+  // After the last tile, too, products are issued: of any block.
+  if (plan_.begins_early) LoadFirstBlock(b, tiles_.FirstCorner(b), loaders);
 }
 
 // A warp in addition to that of the usual loads.
@@ -339,12 +348,17 @@ void Roles::AddConsumer(int consumer) {
   AddRole(role, [&](Builder& b) {
     if (multiplies) AwaitResident(b);
     const TileEpilogue::Role of_role = epilogue_.Begin(b, consumer);
+    if (plan_.begins_early) {
+      parts_.mainloop->Begin(b, sums_);
+      b.MmaWait({}, {.pending = 0});
+    }
     tiles_.ForEachTile(b, consumer, [&](const Tile& tile) {
       const bool differ = tiles_.TilesDiffer() && plan_.consumers > 1;
       if (consumer > 0 || differ) PassTile(b, tile);
       WriteConsumedTile(b, consumer, tile, of_role);
       if (consumer < plan_.consumers - 1 && !differ) PassTile(b, tile);
     });
+    if (plan_.begins_early) parts_.mainloop->End(b);
     epilogue_.End(b, of_role);
   });
 }
@@ -387,12 +401,14 @@ void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const 
     MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile)});
     return epilogue_.WriteTile(b, role, {}, tiles_.CornerOf(b, tile), {});
   }
-  ProductTile product{.corner = tiles_.CornerOf(b, tile)};
+  ProductTile product{.corner = tiles_.CornerOf(b, tile), .begun = plan_.begins_early};
   product.warp_rows = epilogue_.WarpRows(b, product.corner);
   if (parts_.terms.scale == Scaling::kBlock) FindScaleFactors(b, product);
   b.ClearPromoted({}, {.fragment = plan_.fragment});
   plan_.in_tensor_memory ? AddUpSlots(b, product) : MultiplyInOrder(b, consumer, product);
+  if (plan_.begins_early) parts_.mainloop->Begin(b, sums_);
   epilogue_.WriteTile(b, role, {}, product.corner, product.warp_rows);
+  if (plan_.begins_early) b.MmaWait({}, {.pending = 0});
 }
 
 // Products into registers. The turn ends when the last ones are issued: those of the other consumer queue up after
@@ -445,8 +461,9 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
   const int starts = std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
                                      [](int sum, const auto& loader) { return sum + loader->StartRegisters(); });
   const int overlap = channels.overlap < 0 ? 0 : program.channels[static_cast<size_t>(channels.overlap)].columns;
-  const CtaPlan plan = PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts, overlap}, schedule,
-                               parts.terms, target);
+  const bool may_begin = parts.has_waves && MayBeginEarly(parts, schedule);
+  const CtaPlan plan = PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts, overlap, may_begin},
+                               schedule, parts.terms, target);
   program.buffers = plan.buffers;
   DeclareParams(parts, schedule, plan, program);
   Roles(parts, schedule, channels, plan, program).Write();

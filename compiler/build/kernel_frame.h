@@ -31,6 +31,7 @@ struct KernelParts {
   int live_rows = 0;               // ir::Program
   int diagonal_blocks = 1;         // the same
   bool overlaps_launches = false;  // the same
+  bool has_waves = false;          // CTAs have several tiles
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
   std::vector<std::unique_ptr<OperandLoader>> loaders{};  // A's first

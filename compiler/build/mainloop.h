@@ -4,6 +4,7 @@
 // Thread-safety: values; all functions are pure but for the ops that they append.
 #pragma once
 
+#include "base/check.h"
 #include "compiler/build/accumulation.h"
 
 namespace laneshift::compiler {
@@ -17,6 +18,13 @@ class Mainloop {
 
   // The products of one tile.
   virtual void Write(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const = 0;
+
+  // Issues the first product of the tile that is written next, so that it runs during the epilogue of the one before.
+  // The loading role fills a slot for it after the last tile, too.
+  virtual bool MayBegin() const { return false; }
+  virtual void Begin(ir::Builder&, const Accumulation&) const { LS_CHECK(false, "it begins no tile early"); }
+  // The slot that was begun after the last tile is taken.
+  virtual void End(ir::Builder&) const {}
 };
 
 }  // namespace laneshift::compiler

@@ -5,21 +5,40 @@ namespace laneshift::compiler {
 using ir::Builder;
 using ir::ValueId;
 
-void LoadTile(Builder& b, const KLoop& k, const Corner& corner, const std::vector<const OperandLoader*>& loaders) {
+namespace {
+
+using Loaders = std::vector<const OperandLoader*>;
+
+// Where the tile begins in each operand.
+std::vector<OperandLoader::LoadBlock> StartTile(Builder& b, const Corner& corner, const Loaders& loaders) {
   // The last operand finds its place first: the order decides the code of kernels that have been measured.
   std::vector<OperandLoader::LoadBlock> loads(loaders.size());
   for (size_t i = loaders.size(); i-- > 0;) loads[i] = loaders[i]->StartTile(b, corner);
-  k.ForEachBlock(b, corner, [&](const KBlock& block) {
-    for (size_t begin = 0, end = 0; begin < loaders.size(); begin = end) {
-      const LoadTarget& target = loaders[begin]->target();
-      while (end < loaders.size() && loaders[end]->target().channel == target.channel) ++end;
-      for (int i = 0; i < target.slots_of_block; ++i) {
-        const ValueId slot = b.Put({}, {.channel = target.channel});
-        for (size_t l = begin; l < end; ++l) loads[l](b, slot, block, i);
-        b.Send({slot});
-      }
+  return loads;
+}
+
+void FillSlots(Builder& b, const KBlock& block, const Loaders& loaders,
+               const std::vector<OperandLoader::LoadBlock>& loads) {
+  for (size_t begin = 0, end = 0; begin < loaders.size(); begin = end) {
+    const LoadTarget& target = loaders[begin]->target();
+    while (end < loaders.size() && loaders[end]->target().channel == target.channel) ++end;
+    for (int i = 0; i < target.slots_of_block; ++i) {
+      const ValueId slot = b.Put({}, {.channel = target.channel});
+      for (size_t l = begin; l < end; ++l) loads[l](b, slot, block, i);
+      b.Send({slot});
     }
-  });
+  }
+}
+
+}  // namespace
+
+void LoadTile(Builder& b, const KLoop& k, const Corner& corner, const Loaders& loaders) {
+  const auto loads = StartTile(b, corner, loaders);
+  k.ForEachBlock(b, corner, [&](const KBlock& block) { FillSlots(b, block, loaders, loads); });
+}
+
+void LoadFirstBlock(Builder& b, const Corner& corner, const Loaders& loaders) {
+  FillSlots(b, {.number = b.Constant(0), .first = b.Constant(0)}, loaders, StartTile(b, corner, loaders));
 }
 
 }  // namespace laneshift::compiler

@@ -68,5 +68,7 @@ class ResidentLoader {
 // One loop over K of a role that fills, for the tile at `corner`, what the loaders load. In a slot A's tile comes
 // first. REQUIRES: loaders of one channel are neighbours.
 void LoadTile(ir::Builder& b, const KLoop& k, const Corner& corner, const std::vector<const OperandLoader*>& loaders);
+// The same of the first block of the tile only.
+void LoadFirstBlock(ir::Builder& b, const Corner& corner, const std::vector<const OperandLoader*>& loaders);
 
 }  // namespace laneshift::compiler

@@ -8,23 +8,37 @@ using ir::ValueId;
 void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
   if (sums.promotion == Promotion::kAlternating) return WriteAlternating(b, sums, tile);
   if (sums.Scales(tile)) sums.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
-  k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
-    const Issued product = Multiply(b, sums, tile, number, 0);
-    sums.LoadScaleFactors(b, tile, number, 1, 0);
-    sums.Release(b, product.slot, product.later);
-    sums.Peek(b, slots_.ring);
-    sums.Promote(b, product.scale_factors);
-  });
+  if (!tile.begun) {
+    return k_.ForEachNumber(b, tile.corner, [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
+  }
+  WriteBlock(b, sums, tile, b.Constant(0), true);
+  ForEach(b, b.Constant(1), k_.BlocksOf(b, tile.corner),
+          [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
 }
 
+void RingMainloop::WriteBlock(Builder& b, const Accumulation& sums, const ProductTile& tile, ValueId number,
+                              bool begun) const {
+  const Issued product = Multiply(b, sums, tile, number, 0, begun);
+  sums.LoadScaleFactors(b, tile, number, 1, 0);
+  sums.Release(b, product.slot, product.later);
+  sums.Peek(b, slots_.ring);
+  sums.Promote(b, product.scale_factors);
+}
+
+void RingMainloop::Begin(Builder& b, const Accumulation& sums) const {
+  sums.Begin(b, b.Preview({}, {.channel = slots_.ring}));
+}
+
+void RingMainloop::End(Builder& b) const { b.Release({b.Take({}, {.channel = slots_.ring})}); }
+
 RingMainloop::Issued RingMainloop::Multiply(Builder& b, const Accumulation& sums, const ProductTile& tile,
-                                            ValueId number, int into) const {
+                                            ValueId number, int into, bool begun) const {
   Issued product{.scale_factors = sums.ReadScaleFactors(b, tile, into)};
   product.slot = b.Take({}, {.channel = slots_.ring});
   if (sums.scale_tiles.InSlots()) product.scale_factors = sums.SlotScaleFactors(b, tile, product.slot, number);
   product.later = KLoop::IsLater(b, tile.corner, number);
   const ValueId of_b = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number}, {.channel = slots_.resident});
-  sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b}, product.later, into, product.scale_factors);
+  sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b, begun}, product.later, into, product.scale_factors);
   return product;
 }
 

@@ -13,16 +13,21 @@ class RingMainloop final : public Mainloop {
   RingMainloop(const KLoop& k, const RingSlots& slots) : k_(k), slots_(slots) {}
 
   void Write(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const override;
+  bool MayBegin() const override { return slots_.resident < 0; }
+  void Begin(ir::Builder& b, const Accumulation& sums) const override;
+  void End(ir::Builder& b) const override;
 
  private:
+  void WriteBlock(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number,
+                  bool begun) const;
   // A product that is issued: what is to be released and added up after it.
   struct Issued {
     ir::ValueId slot = ir::kNoValue, later = ir::kNoValue;
     Accumulation::ScaleFactors scale_factors{};
   };
   // Multiplies block `number`, whose scale factors are in place `into`, into register accumulator `into`.
-  Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number,
-                  int into) const;
+  Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number, int into,
+                  bool begun = false) const;
   void WriteAlternating(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const;
 
   const KLoop k_;

@@ -113,8 +113,7 @@ std::vector<Staging> StagingsOf(const StagedTile& tile) {
     }
   }
   if (stagings.back() != even) stagings.push_back(even);
-  // The next tile is multiplied meanwhile.
-  if (tile.in_tensor_memory && even.copies > 1) {
+  if (tile.next_is_multiplied && even.copies > 1) {
     stagings.push_back(even);
     stagings.back().copies = 1;
   }

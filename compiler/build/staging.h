@@ -25,8 +25,9 @@ struct StagedTile {
   int widest = 0;                      // columns of it that the registers of a warp have room for at once
   int widest_panel = 0;  // columns of it for whose operands there is room, if they are loaded for a whole panel
   int warps = 0;         // of a role
-  bool in_tensor_memory = false;  // whose loads bring powers of two
-  bool bulk = false;              // by bulk stores, which take boxes of any width and copies of any warps
+  bool in_tensor_memory = false;     // whose loads bring powers of two
+  bool next_is_multiplied = false;   // meanwhile: waits for a copy cost less
+  bool bulk = false;                 // by bulk stores, which take boxes of any width and copies of any warps
 };
 
 struct Staging {

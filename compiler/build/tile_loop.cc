@@ -48,6 +48,13 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
   });
 }
 
+Corner TileLoop::FirstCorner(Builder& b) const {
+  const ValueId zero = b.Constant(0);
+  Corner corner{.row = zero, .column = zero, .batch = zero};
+  if (ir::HasGroups(source)) corner.group_row = corner.first_block = zero;
+  return corner;
+}
+
 Corner TileLoop::SliceOf(const Tile& tile) const {
   Corner corner{.batch = Builder::Argument(tile.first, 2)};
   if (source == ir::WorkSource::kPartsOfK) {

@@ -65,6 +65,8 @@ struct TileLoop {
   // `pingpong_roles`.
   void ForEachTile(ir::Builder& b, int pingpong_index, const std::function<void(const Tile&)>& write) const;
   void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write) const;
+  // That of the first tile of all.
+  Corner FirstCorner(ir::Builder& b) const;
   // The share of the work that an iteration of that loop is, and where its tile lies too.
   Corner SliceOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;
