@@ -66,7 +66,9 @@ class StepWriter {
         WriteAll(op.body, part_.iterations, steps_.tile);
         after = true;
       } else {
+        const double products = products_;
         WriteOp(op, kAllIterations, after ? steps_.after : steps_.before);
+        products_ = products;
       }
     }
     return std::move(steps_);
