@@ -31,7 +31,7 @@ bool HasKernels(const target::MmaUnit& unit, const MmaSupport& row, Scaling scal
   if (!Multiplies(unit, row.kind, type) || !Scales(row.kind, scale)) return false;
   const bool blocks = scale == Scaling::kBlock;
   if (blocks && !IsFloat8(type)) return false;
-  if (row.sparse && (!unit.multiplies_sparse || InfoOf(row.kind).scale_run != 0 || blocks)) return false;
+  if (row.sparse && (!MultipliesSparse(unit, row.kind) || blocks)) return false;
   if (row.a_space == Space::kShared) return true;
   // What copies A to Tensor Memory is the reuse of activations, and convolutions have neither scale factors of blocks
   // nor types of fewer than eight bits.

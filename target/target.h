@@ -45,6 +45,7 @@ struct MmaUnit {
   bool integers;                   // multiplies s8 and u8
   bool pads_operands;              // it multiplies types of 4 and 6 bits that the TMA pads to 8
   bool multiplies_sparse;          // A may be 2:4 sparse, with metadata in Tensor Memory
+  bool multiplies_sparse_four_bit;  // also of the kinds whose elements have 4 bits in shared memory
   bool moves_lanes;                // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
 
   bool ScalesBlocks() const { return block_scale_ptx_version > 0; }

@@ -91,7 +91,8 @@ class CellReader {
     }
     if (op.kind == ir::OpKind::kMmaScaled) {
       const auto& attrs = op.As<ir::MmaScaledAttrs>();
-      return Add({}, TypeOf(op, 2, attrs.a_tile), TypeOf(op, 3, attrs.b_tile), attrs.run);
+      const int run = attrs.run / program_.Compression(ir::Operand::kA);
+      return Add({.sparse = program_.sparse_a}, TypeOf(op, 2, attrs.a_tile), TypeOf(op, 3, attrs.b_tile), run);
     }
     if (op.kind == ir::OpKind::kMmaSparse) {
       const auto& attrs = op.As<ir::MmaSparseAttrs>();

@@ -83,6 +83,7 @@ class RoleEmitter {
     Value *d, *a_start, *b_start;
   };
   BlockMma BlockMmaOf(const ir::Op& op, int a_tile, int b_tile);
+  Value* MetadataOf(const Slot& slot, int first, int k, ir::MmaInstruction& instruction);
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
   void ForEachDepth(const std::function<void(int, int)>& body);
   int Depth() const { return cx_.program.Depth(); }

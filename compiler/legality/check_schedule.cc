@@ -339,9 +339,13 @@ Status CheckSparse(const Contraction& contraction, const Schedule& s, const Targ
   if (s.rows != RowSide::kM)
     return Refused(
         "only the first operand of a matrix instruction may be sparse, and rows=n swaps A and B; use rows=m");
+  if (!ir::MultipliesSparse(target.mma, contraction.Kind()))
+    return Refused(Cat("sparse=a of both ", DataTypeName(type), " multiplies by kind::", ir::InfoOf(contraction.Kind()).text,
+                       " of tcgen05.mma.sp, which is not for families of chips as ", target.name,
+                       "; use the target of one chip, or sparse=none"));
   if (s.tile_m != ir::MetadataBlock::kRows)
     return Refused(Cat("sparse=a needs tile m=", ir::MetadataBlock::kRows, ", not ", s.tile_m));
-  const int depth = ir::MetadataBlock::Depth(type);
+  const int depth = ir::MetadataBlock::Depth(contraction.OperandBits());
   if (s.tile_k % depth != 0)
     return Refused(
         Cat("with sparse=a tile k=", s.tile_k, " is not whole blocks of metadata; use ", depth, " or ", 2 * depth));
@@ -566,7 +570,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.RowsArePixels();
   if (s.reuse == Reuse::kDirect) return CheckDirect(contraction, s, target);
-  if (const auto scaling = ir::BlockScalingOf(contraction.scale))
+  if (const auto scaling = contraction.BlockScaling())
     LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
   LS_TRY(CheckTypes(contraction, target));
   LS_TRY(CheckPadded(contraction, s));
