@@ -171,8 +171,10 @@ Status CheckParams(const Program& program, const target::Target& target) {
     if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", name, " has no box"));
     const bool of_d = param.binding == Binding::kMapD || param.binding == Binding::kMapDRest;
     LS_TRY(CheckLayout(Cat("the box of ", name), param.box, {.single_row = true, .short_rows = of_d}));
-    if (param.box.outer > 256) {
-      return BrokenRule(2, Cat("the box of ", name, " has ", param.box.outer, " rows, more than 256"));
+    // Lines of blocks are copied as longer rows.
+    const bool blocks = ScaleBlock::Holds(param.box.type) || MetadataBlock::Holds(param.box);
+    if (const int rows = param.box.outer / (blocks ? ScaleBlock::kMapRowLines : 1); rows > 256) {
+      return BrokenRule(2, Cat("the box of ", name, " has ", rows, " rows, more than 256"));
     }
   }
   return Ok();

@@ -81,6 +81,27 @@ TEST(BlockOperands, SchedulesWithoutWholeBlocksAreRefused) {
             std::string::npos);
 }
 
+// Instructions of 96 elements: eight of them read three spans of 128 bytes, in the time of 64 elements each.
+TEST(BlockOperands, BlocksOf768AreMultiplied96ElementsAtATime) {
+  const Problem problem = *ParseProblem("gemm m=128 n=64 k=768 a=e2m1 scale=nv");
+  const Schedule schedule = ParseSchedule("tile=128x64x768 stages=2 acc=1")->value;
+  const target::Target& target = target::NamedTarget("sm_103a");
+  const auto program = BuildProgram(problem, schedule, target);
+  ASSERT_TRUE(program.has_value()) << program.error().message;
+  EXPECT_EQ(program->Depth(), 96);
+  const Traffic traffic = CountTraffic(problem, schedule, *program, target, 148).all;
+  EXPECT_EQ(traffic.mma_instructions, 8);
+  EXPECT_EQ(traffic.mma_shared_bytes, 8 * (128 + 64) * 48);
+  EXPECT_EQ(traffic.mma_clocks, 8 * 128 * 64 * 16 / target.mma_macs_per_clock);
+  constexpr const char* kDense = "gemm m=512 n=512 k=1536 a=e2m1 scale=nv";
+  EXPECT_NE(Refusal(kDense, "tile=128x128x768").find("of 96 elements of K, which sm_100a has not"), std::string::npos);
+  EXPECT_NE(Refusal(kDense, "tile=128x128x384", "sm_103a").find("use 768"), std::string::npos);
+  EXPECT_NE(Refusal("gemm m=512 n=48 k=1536 a=e2m1 scale=nv", "tile=128x48x768", "sm_103a").find("whole halves"),
+            std::string::npos);
+  EXPECT_NE(Refusal("gemm m=512 n=512 k=1536 a=e2m1 scale=nv sparse=a", "tile=128x128x768", "sm_103a").find("dense A"),
+            std::string::npos);
+}
+
 TEST(BlockOperands, TheVerifierKnowsMetadata) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const ir::Program program = Build(kProblem, "tile=128x128x128 stages=2 acc=1").value();

@@ -71,8 +71,8 @@ RoleEmitter::BlockMma RoleEmitter::BlockMmaOf(const Op& op, int a_tile, int b_ti
           .b_start = Descriptor(b, b_tile)};
 }
 
-// The metadata of the elements of A from `k` on. Instructions of types of 16 and 32 bits have one column of it each, and
-// their selector counts from even ones; those of fewer bits have two.
+// The metadata of the elements of A from `k` on. Instructions of types of 16 and 32 bits have one column of it each,
+// and their selector counts from even ones; those of fewer bits have two.
 Value* RoleEmitter::MetadataOf(const Slot& slot, int first, int k, ir::MmaInstruction& instruction) {
   const int depth = ir::MetadataBlock::Depth(cx_.program.OperandBits());
   const int column = first + k * ir::MetadataBlock::kColumns / depth;
@@ -80,7 +80,22 @@ Value* RoleEmitter::MetadataOf(const Slot& slot, int first, int k, ir::MmaInstru
   return Cells(slot, column);
 }
 
-// A cell has four scale factors: those of one, two or four instructions, which select the byte.
+Value* RoleEmitter::LongStep(Value* descriptor, const SharedLayout& layout, int k) {
+  constexpr int kLeadingBit = 16;
+  constexpr uint64_t kFieldMask = 0x3fff, kAbsolute = uint64_t{1} << 52;
+  const int first = k * layout.ElementBits() / 8, end = first + ir::kMmaLongRowBits / 8;
+  const int span = (end - 1) / layout.Span();
+  // The descriptor of the tile with its start in the place of the leading offset, then both moved on.
+  Value* start = b_.CreateAnd(descriptor, e_.C64(kFieldMask));
+  Value* fields = b_.CreateAnd(descriptor, e_.C64(~(kFieldMask << kLeadingBit)));
+  Value* absolute = b_.CreateOr(fields, b_.CreateOr(b_.CreateShl(start, kLeadingBit), e_.C64(kAbsolute)));
+  const auto next = static_cast<uint64_t>(span * layout.ColumnBytes() >> 4);
+  const auto moved = static_cast<uint64_t>(layout.OffsetAlong(ir::Axis::kK, k) >> 4);
+  return b_.CreateAdd(absolute, e_.C64(next << kLeadingBit | moved));
+}
+
+// A cell has four scale factors: those of one, two or four instructions, which select the byte; those of one with long
+// rows continue in the next cell.
 void RoleEmitter::MmaScaled(const Op& op) {
   const auto& attrs = op.As<ir::MmaScaledAttrs>();
   const auto [a, b, d, a_start, b_start] = BlockMmaOf(op, attrs.a_tile, attrs.b_tile);
@@ -89,17 +104,21 @@ void RoleEmitter::MmaScaled(const Op& op) {
   ir::MmaInstruction instruction =
       ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, attrs.run / compression);
   if (cx_.program.sparse_a) instruction = instruction.Sparse();
-  const int b_step = ir::ScaleBlock::TileColumns(columns);
+  instruction.k = cx_.program.Depth();
+  const int b_columns = ir::ScaleBlock::TileColumns(columns);
   Value* b_first = op.operands.size() > 5 ? Index(op, 5) : nullptr;
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
     const int run = k / attrs.run, block = run / ir::ScaleBlock::kFactors;
     instruction.scale_byte = run % ir::ScaleBlock::kFactors;
     Value* a_scales = Cells(SlotOf(op, 1), block * rows / ir::kPartitionLanes);
-    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * b_step);
+    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * b_columns);
     if (b_first != nullptr) b_scales = b_.CreateAdd(b_scales, b_first);
     Value* metadata = instruction.sparse ? MetadataOf(SlotOf(op, 1), attrs.metadata, k, instruction) : nullptr;
-    e_.TensorMmaScaled(instruction, d, Step(a_start, a, k / compression), Step(b_start, b, k),
-                       k == 0 ? Index(op, 4) : e_.True(), metadata, a_scales, b_scales);
+    const bool long_rows = instruction.HasLongRows();
+    Value* accumulate = k == 0 ? Index(op, 4) : e_.True();
+    Value* b_step = long_rows ? LongStep(b_start, b, k) : Step(b_start, b, k);
+    Value* a_step = long_rows ? LongStep(a_start, a, k) : Step(a_start, a, k / compression);
+    e_.TensorMmaScaled(instruction, d, a_step, b_step, accumulate, metadata, a_scales, b_scales);
   }
 }
 

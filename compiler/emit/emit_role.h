@@ -67,6 +67,10 @@ class RoleEmitter {
     return b_.CreateAdd(descriptor, e_.C64(layout.OffsetAlong(ir::Axis::kK, k) >> 4));
   }
 
+  // Of an instruction with long rows: where the first row leaves its span of 128 bytes it goes on in the next one,
+  // whose address is in the descriptor.
+  Value* LongStep(Value* descriptor, const ir::SharedLayout& layout, int k);
+
   // Bytes from a tile's start to the row where a product begins. Rows of a swizzle span may begin a product anywhere:
   // the swizzle is a function of the address (measured on an H200).
   Value* FirstRow(const ir::SharedLayout& layout, int row) {

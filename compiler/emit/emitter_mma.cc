@@ -27,6 +27,8 @@ llvm::Intrinsic::ID ScaledMma(const ir::MmaInstruction& instruction) {
       return sparse ? nv::nvvm_tcgen05_mma_sp_shared_mxf8f6f4_block_scale
                     : nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale;
     case ir::MmaKind::kMxf4:
+      // A factor for 32 elements, however many an instruction multiplies; without it there are two of them.
+      if (instruction.HasLongRows()) return nv::nvvm_tcgen05_mma_shared_mxf4_block_scale_block32;
       return sparse ? nv::nvvm_tcgen05_mma_sp_shared_mxf4_block_scale : nv::nvvm_tcgen05_mma_shared_mxf4_block_scale;
     case ir::MmaKind::kMxf4nvf4:
       return sparse ? nv::nvvm_tcgen05_mma_sp_shared_mxf4nvf4_block_scale_block16
@@ -97,8 +99,8 @@ void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, V
   std::vector<Value*> arguments = {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)),
                                    accumulate};
   if (instruction.sparse) arguments.push_back(cells(metadata));
-  arguments.insert(arguments.end(), {cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)),
-                                     C32(kCollectorDiscard)});
+  arguments.insert(arguments.end(),
+                   {cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
   Intrinsic(ScaledMma(instruction), arguments);
 }
 void Emitter::TensorMmaSparse(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,

@@ -104,6 +104,16 @@ TEST(MmaDescriptor, ASparseAHasScaleFactorsToo) {
   EXPECT_EQ(InstructionDescriptorBits(sparse), 0x10400484u);
 }
 
+// Bit 31: 96 elements of K.
+TEST(MmaDescriptor, LongRowsAreOfFourBits) {
+  ir::MmaInstruction instruction =
+      ir::InstructionOf({.type = DataType::kE2m1}, {.type = DataType::kE2m1}, 128, 128, kNvRun);
+  EXPECT_FALSE(instruction.HasLongRows());
+  instruction.k = 96;
+  EXPECT_TRUE(instruction.HasLongRows());
+  EXPECT_EQ(InstructionDescriptorBits(instruction), 0x88200480u);
+}
+
 TEST(MmaDescriptor, ATilesDescriptorIsOfItsTarget) {
   const ir::SharedLayout tile{.type = DataType::kBf16,
                               .outer_axis = ir::Axis::kM,
