@@ -220,9 +220,8 @@ Result<SparseOperand> CompressSparse(const Problem& problem, std::span<const std
     }
     const uint8_t code = CodeThatKeeps(bits, present);
     if (code == 0) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       Cat("A is not ", group.kept(), ":", group.elements, " sparse: ", NameOfGroup(gemm, at), " has ",
-                           TooMany(group, present)));
+      return MakeError(ErrorCode::kInvalidArgument, Cat("A is not ", group.kept(), ":", group.elements, " sparse: ",
+                                                        NameOfGroup(gemm, at), " has ", TooMany(group, present)));
     }
     const unsigned kept = ir::KeptElements(bits, code);
     int64_t stored = at.k / 2;

@@ -120,7 +120,8 @@ TEST(Sparsity, PackedElementsOfFourAndSixBitsAreCompressedOneByOne) {
   EXPECT_EQ(sparse.metadata[0], std::byte{0xe9});
   const Problem six = Parsed("gemm m=1 n=8 k=8 a=e3m2 sparse=a");
   // Elements 0 and 5 are 0x3f: bits 0 to 5, and 30 to 35.
-  const std::byte wide[] = {std::byte{0x3f}, std::byte{0}, std::byte{0}, std::byte{0xc0}, std::byte{0x0f}, std::byte{0}};
+  const std::byte wide[] = {std::byte{0x3f}, std::byte{0},    std::byte{0},
+                            std::byte{0xc0}, std::byte{0x0f}, std::byte{0}};
   const SparseOperand packed = CompressSparse(six, wide).value();
   // Codes that keep elements 0 and 1 of each group: stored elements 0 and 3 are not zero.
   const std::byte kept[] = {std::byte{0x3f}, std::byte{0}, std::byte{0xfc}};

@@ -126,8 +126,8 @@ Status RoleVerifier::CheckMetadata(const Channel& cells, int first, int columns)
                           ", and instructions select one of aligned columns of metadata"));
   const bool last = first + columns == cells.columns;
   if (cells.is_private && last && program_.tile_k % depth == 0 && columns == needed) return Ok();
-  return Broken(
-      12, Cat("channel ", cells.name, " does not hold ", needed, " columns of metadata for k=", program_.tile_k));
+  return Broken(12,
+                Cat("channel ", cells.name, " does not hold ", needed, " columns of metadata for k=", program_.tile_k));
 }
 
 // All tiles of A have half of K; so have the lanes of its metadata, four columns for each block.

@@ -49,8 +49,8 @@
 //     Columns of a register accumulator, and of the promoted one, are those of all its blocks.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
-//     target has; accumulators are disjoint but for their overlap, inside `tmem_columns`, a power of two from 32 to what the target
-//     has.
+//     target has; accumulators are disjoint but for their overlap, inside `tmem_columns`, a power of two from 32 to
+//     what the target has.
 // 14. There are as many ping-pong roles as they say, of one kind and with the same number of warps, each with a
 //     different index. Each passes the other roles' slots of a channel from which it takes for each tile, and takes a
 //     slot only while it holds a slot of an order channel.
@@ -232,8 +232,7 @@ Status CheckOverlap(const Program& program, const Channel& channel) {
   if (channel.overlap != 0) {
     if (channel.space != Space::kTensor || channel.is_private || channel.stages != 2)
       return broken(" overlaps, but is not of two accumulators");
-    if (channel.overlap < 0 || channel.overlap >= channel.columns)
-      return broken(" overlaps by all of its columns");
+    if (channel.overlap < 0 || channel.overlap >= channel.columns) return broken(" overlaps by all of its columns");
     if (last || !neighbour->is_overlap) return broken(" overlaps, and no channel follows for the columns of both");
   }
   if (!channel.is_overlap) return Ok();

@@ -52,7 +52,9 @@ class BlockParts {
  public:
   explicit BlockParts(KernelParts& parts) : parts_(parts) {}
 
-  void AddScales(const BlockTiles& tiles, std::string_view name) { slots_.scales.push_back(Add<ScaleLoader>(tiles, name)); }
+  void AddScales(const BlockTiles& tiles, std::string_view name) {
+    slots_.scales.push_back(Add<ScaleLoader>(tiles, name));
+  }
   void AddMetadata(int operand_bits, int tile_k) {
     const int depth = ir::MetadataBlock::Depth(operand_bits);
     slots_.metadata = Add<MetadataLoader>(MetadataTiles(operand_bits, tile_k), "ea", depth);

@@ -160,14 +160,14 @@ class RoleTraffic {
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
     const int64_t instructions = Steps() * units;
     const int64_t timed = std::max<int64_t>(rows, target_.mma.full_rate_rows);
-    return {.mma_instructions = instructions,
-            .idle_mmas = idle ? instructions : 0,
-            .mma_shared_bytes = instructions *
-                                (read + program_.Columns() / program_.ctas * program_.Compression(ir::Operand::kA)) *
-                                StepBytes(),
-            // The rate is one of bytes: operands of other types take the clocks of 16-bit ones of the same bytes.
-            .mma_clocks =
-                instructions * timed * program_.Columns() * (ir::kMmaRowBits / 16) / target_.mma_macs_per_clock};
+    return {
+        .mma_instructions = instructions,
+        .idle_mmas = idle ? instructions : 0,
+        .mma_shared_bytes = instructions *
+                            (read + program_.Columns() / program_.ctas * program_.Compression(ir::Operand::kA)) *
+                            StepBytes(),
+        // The rate is one of bytes: operands of other types take the clocks of 16-bit ones of the same bytes.
+        .mma_clocks = instructions * timed * program_.Columns() * (ir::kMmaRowBits / 16) / target_.mma_macs_per_clock};
   }
 
   const ir::Program& program_;

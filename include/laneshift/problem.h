@@ -118,8 +118,8 @@ constexpr int kNvRun = 16;
 // says which (laneshift/sparsity.h).
 enum class Sparsity : uint8_t {
   kNone,
-  // A is 2:4 sparse, 1:2 of tf32, and in pairs of neighbours if A and B are e2m1 with scale factors of blocks (4:8): m x
-  // k/2 elements in memory, by tcgen05.mma.sp on sm_100a.
+  // A is 2:4 sparse, 1:2 of tf32, and in pairs of neighbours if A and B are e2m1 with scale factors of blocks (4:8): m
+  // x k/2 elements in memory, by tcgen05.mma.sp on sm_100a.
   kA,
 };
 
