@@ -379,7 +379,10 @@ Bound ProblemFloor::By() const { return tensor_us >= memory_us ? Bound::kTensorC
 ProblemFloor FloorOf(const Problem& problem, const Target& target, const Machine& machine) {
   const Contraction contraction = compiler::ContractionOf(problem);
   const double products = ProblemFlops(problem) / 2 / static_cast<double>(contraction.a.compression);
-  const double of_clock = target.mma.most_rows * machine.product_columns * kStepBytes * 8 / contraction.OperandBits();
+  const bool long_rows =
+      target.mma.long_rows && contraction.OperandBits() == ir::kLongRowElementBits && !contraction.IsSparse();
+  const double step_bits = long_rows ? ir::kMmaLongRowBits : ir::kMmaRowBits;
+  const double of_clock = target.mma.most_rows * machine.product_columns * step_bits / contraction.OperandBits();
   const double clocks = products / of_clock / machine.sm_count;
   return {.tensor_us = clocks / machine.busy_clock_ghz / 1e3,
           .memory_us = ProblemBytes(problem) / machine.memory_rate / 1e6,

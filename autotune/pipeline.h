@@ -72,16 +72,17 @@ struct Step {
                                        // functions
   // Of an MMA: rows and columns of one instruction on this SM, the number of concurrent ones (warpgroups), the depth.
   double rows = 0, columns = 0, units = 1, depth = 0;
-  bool a_shared = true;        // A comes from shared memory
-  double b_share = 1;          // fraction of B that this SM reads itself
-  double written = 0;          // rows that bulk copies write to shared memory meanwhile
-  bool tensor_memory = false;  // tcgen05
-  bool full_rate = true;       // otherwise half the rows are idle (tcgen05, 64 rows)
-  bool pair = false;           // two SMs work on it together
-  double own = 1;              // the fraction that a warpgroup issues itself, if it waits for no other's
-  bool interleaved = false;    // of warpgroups that promote at the same time: their MMAs end together, and each hides
-                               // the latency of the other's
-  bool at_once = false;        // a send or release that does not wait for MMAs
+  bool a_shared = true;            // A comes from shared memory
+  double step_bytes = kStepBytes;  // of a row of A that an instruction multiplies
+  double b_share = 1;              // fraction of B that this SM reads itself
+  double written = 0;              // rows that bulk copies write to shared memory meanwhile
+  bool tensor_memory = false;      // tcgen05
+  bool full_rate = true;           // otherwise half the rows are idle (tcgen05, 64 rows)
+  bool pair = false;               // two SMs work on it together
+  double own = 1;                  // the fraction that a warpgroup issues itself, if it waits for no other's
+  bool interleaved = false;  // of warpgroups that promote at the same time: their MMAs end together, and each hides
+                             // the latency of the other's
+  bool at_once = false;      // a send or release that does not wait for MMAs
   GatherKind gather{};
 
   // Bytes of a load or gather that exist.

@@ -81,8 +81,10 @@ class ShapeBound {
     const double units = rows / instruction_rows;
     const double read_rows =
         (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + e_.compression * columns / s_.ctas;
-    const double multiply = columns / m_.product_columns, read = read_rows * kStepBytes / m_.shared_read;
-    return e_.depth / e_.compression * e_.element_bytes / kStepBytes * units * std::max(multiply, read);
+    const bool long_rows = e_.compression == 1 && ir::HasLongRows(static_cast<int>(8 * e_.element_bytes), s_.tile_k);
+    const double step = long_rows ? ir::kMmaLongRowBits / 8 : kStepBytes;
+    const double multiply = columns / m_.product_columns, read = read_rows * step / m_.shared_read;
+    return e_.depth / e_.compression * e_.element_bytes / step * units * std::max(multiply, read);
   }
 
   // Rows or columns inside of D that a tile has on average.

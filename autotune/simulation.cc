@@ -518,7 +518,7 @@ ProductTime TimeOf(const Step& p, const Machine& machine) {
   const double columns = p.tensor_memory && p.pair && p.rows <= 64 ? p.columns / 2 : p.columns;
   const double multiply = columns / machine.product_columns * p.units;  // an instruction: 32 bytes of K of all rows
   const double read = ((p.a_shared ? p.rows : 0) + p.columns * p.b_share) * p.units;
-  const double port = (read + p.written) * kStepBytes / machine.shared_read;
+  const double port = (read * p.step_bytes + p.written * kStepBytes) / machine.shared_read;
   return {p.depth * std::max(multiply, port), port > multiply ? Bound::kSharedMemory : Bound::kTensorCore};
 }
 

@@ -79,7 +79,9 @@ struct Variant {
 };
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {
   const int whole = 8 * 128 / contraction.OperandBits();
-  const std::vector<int> depths = {whole, 2 * whole};
+  std::vector<int> depths = {whole, 2 * whole};
+  const bool long_rows = target.mma.long_rows && ir::HasLongRows(contraction.OperandBits(), ir::kLongRowTile);
+  if (long_rows && !contraction.IsSparse()) depths.insert(depths.begin(), ir::kLongRowTile);
   std::vector<Variant> variants;
   for (const LoadPath a_load : PathsOf(contraction, Operand::kA, target)) {
     for (const LoadPath b_load : PathsOf(contraction, Operand::kB, target))

@@ -469,6 +469,7 @@ class StepWriter {
     product.kind = StepKind::kMma;
     product.columns = program_.Columns();
     product.depth = Depth();
+    product.step_bytes = program_.StepBytes();
     product.b_share = static_cast<double>(program_.Compression(ir::Operand::kA)) / program_.ctas;
     product.pair = program_.ctas > 1;
     product.full_rate = program_.Rows() >= target_.mma.full_rate_rows;

@@ -82,7 +82,7 @@ std::string MmaKindTable() {
                     support.Mixes()    ? ", each"
                     : types.size() > 1 ? ", both"
                                        : "",
-                    " | ", info.operand_bits, " | ", info.Depth() * (support.sparse ? 2 : 1), " | ",
+                    " | ", info.operand_bits, " | ", support.Depth(), " | ",
                     support.a_space == Space::kTensor ? "Tensor Memory" : "shared memory", " | ", Joined(ctas), " | ",
                     Joined(scales), " | ", DataTypeName(info.accumulator), " | ");
       auto& of_kind = rows[support.kind];

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/integer_math.h"
 #include "base/text.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
@@ -49,10 +50,10 @@ constexpr Key kKeys[] = {
     {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1); of twice as many with sparse=a"},
     {"scale_layout", &GemmProblem::scale_layout, kOptional, "how the factors of scale=mx and nv lie in memory: 128x4, in blocks of 128 rows x 4 factors (cuBLASLt, CUTLASS), or linear: row-major, which a kernel reorders first"},
     {"d_scale",  &GemmProblem::d_scale,  kOptional, "D in blocks with scale factors that the kernel computes: ue8m0 for 32 columns (mx), or of e2m1 ue4m3 for 16 (nv)"},
-    {"sparse",   &GemmProblem::sparse,   kOptional, "a: A is 2:4 sparse (1:2 of tf32) and stored as k/2 elements a row with metadata; see docs/sparsity.md"},
+    {"sparse",   &GemmProblem::sparse,   kOptional, "a: A is 2:4 sparse (1:2 of tf32, 4:8 in pairs if both are e2m1 with mx or nv) and stored as k/2 elements a row with metadata; see docs/sparsity.md"},
     {"constant", &GemmProblem::constant, kOptional, "b: no kernel that may still run at the launch writes B; with programmatic launch its first tiles are loaded before the previous kernel ends"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two", "16 or 32"},
@@ -111,14 +112,16 @@ Status CheckScaleLayout(const GemmProblem& p) {
 // What the tensor core multiplies by metadata: whole groups of K.
 Status CheckSparsity(const GemmProblem& p) {
   if (p.sparse == Sparsity::kNone) return Ok();
-  if (p.scale != Scaling::kNone && p.scale != Scaling::kTensor) {
-    return InvalidProblem(Cat("sparse=a is not supported with scale=", NameOf(p.scale),
-                              "; use scale=none, or scale=tensor with e4m3 or e5m2"));
+  if (p.scale == Scaling::kBlock) {
+    return InvalidProblem(
+        "sparse=a is not supported with scale=block, whose sums are promoted in registers; use scale=none, tensor, mx "
+        "or nv");
   }
-  const int group = SparseGroupOf(p.a).elements;
-  if (p.k % group == 0) return Ok();
-  return InvalidProblem(Cat("k=", p.k, " is not whole groups of ", group, " elements of a 2:4 sparse ",
-                            DataTypeName(p.a), "; pad k with zeros to ", (p.k + group - 1) / group * group));
+  const SparseGroup group = SparseGroupOf(OperandBitsOf(p));
+  if (p.k % group.elements == 0) return Ok();
+  return InvalidProblem(Cat("k=", p.k, " is not whole groups of ", group.elements, " elements of a ", group.kept(), ":",
+                            group.elements, " sparse ", DataTypeName(p.a), "; pad k with zeros to ",
+                            base::RoundUp(p.k, int64_t{group.elements})));
 }
 
 Status CheckMatrix(const GemmProblem& p, const StoredMatrix& matrix) {

@@ -171,7 +171,8 @@ Status RoleVerifier::CheckPackFactors(const Op& op) const {
   }
   if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
     return Broken(8, Cat(OperandName(attrs.operand), " has no scale factors to pack"));
-  if (attrs.run != kMxRun && attrs.run != kNvRun) return Broken(8, Cat("no factor is for ", attrs.run, " elements"));
+  if (attrs.run != kNvRun && attrs.run != kMxRun && attrs.run != 2 * kMxRun)
+    return Broken(8, Cat("no factor is for ", attrs.run, " elements"));
   LS_TRY(Needs({OfOperand(BindingFamily::kBaseScale, attrs.operand), Binding::kWorkspace, Binding::kK}));
   return Needs({attrs.operand == Operand::kA ? Binding::kM : Binding::kN});
 }

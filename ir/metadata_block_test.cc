@@ -14,13 +14,16 @@ namespace {
 Problem Parsed(const std::string& text) { return ParseProblem(text).value(); }
 
 // The code of element k of a row in one matrix, by CUTLASS's layouts of tensor E for sm_100, written as they are there:
-// strides in elements of K for each digit of row and K, and as many elements as bits (16 and 8 bits) or half as many
-// (tf32); blocks of all rows before the next ones along K.
-int CodeByLayoutE(DataType type, const std::vector<std::byte>& metadata, int64_t rows, int64_t row, int64_t k) {
-  const int64_t depth = type == DataType::kTf32 ? 64 : 128;
+// strides in elements of K for each digit of row and K, and as many elements as bits (16 and 8 bits), half as many
+// (tf32) or as half of them (4 bits); blocks of all rows before the next ones along K.
+int CodeByLayoutE(int operand_bits, const std::vector<std::byte>& metadata, int64_t rows, int64_t row, int64_t k) {
+  const int64_t depth = operand_bits == 32 ? 64 : operand_bits == 4 ? 256 : 128;
   const int64_t block = k / depth * ((rows + 127) / 128) + row / 128, r = row % 128, q = k % depth;
   int64_t element = 0, bits = 1;
-  switch (ir::BitsOf(type)) {
+  switch (operand_bits) {
+    case 4:  // (128, 256) : (256, 1), in pairs
+      element = r * 128 + q / 2;
+      break;
     case 8:  // (128, 128) : (128, 1)
       element = r * 128 + q;
       break;
@@ -41,9 +44,9 @@ class Sparsity2To4 : public testing::TestWithParam<const char*> {};
 TEST_P(Sparsity2To4, MetadataHasTheLayoutOfCutlass) {
   const std::string type = GetParam();
   const Problem problem = Parsed("gemm m=200 n=8 k=264 sparse=a a=" + type);
-  const DataType a = std::get<GemmProblem>(problem).a;
-  const int64_t m = 200, k = 264, bytes = ir::BytesOf(a, 1);
-  const int group = a == DataType::kTf32 ? 2 : 4;
+  const GemmProblem& gemm = std::get<GemmProblem>(problem);
+  const int64_t m = 200, k = 264, bytes = ir::BytesOf(gemm.a, 1);
+  const int group = gemm.a == DataType::kTf32 ? 2 : 4;
   std::mt19937 random(7);
   std::vector<std::byte> dense(static_cast<size_t>(m * k * bytes));
   for (int64_t row = 0; row < m; ++row) {
@@ -59,7 +62,7 @@ TEST_P(Sparsity2To4, MetadataHasTheLayoutOfCutlass) {
   EXPECT_EQ(sparse.metadata.size(), SparseBytesOf(problem)->metadata);
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t q = 0; q < k; q += group) {
-      const int code = CodeByLayoutE(a, sparse.metadata, m, row, q);
+      const int code = CodeByLayoutE(ir::OperandBitsOf(gemm), sparse.metadata, m, row, q);
       std::vector<std::byte> expanded(static_cast<size_t>(group * bytes));
       const int indices[] = {group == 2 ? (code & 3) / 2 : code & 3, code >> 2};
       for (int i = 0; i < group / 2; ++i) {
@@ -75,6 +78,59 @@ TEST_P(Sparsity2To4, MetadataHasTheLayoutOfCutlass) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Sparsity2To4, testing::Values("bf16", "f16", "tf32", "e4m3", "s8"),
                          [](const auto& type) { return std::string(type.param); });
+
+// Pairs of neighbours: of each eight elements two pairs are stored, as two bytes.
+TEST(Sparsity, PairsOfFourBitsAreStoredTogether) {
+  const Problem problem = Parsed("gemm m=200 n=8 k=264 a=e2m1 scale=nv sparse=a");
+  const GemmProblem& gemm = std::get<GemmProblem>(problem);
+  EXPECT_EQ(ir::OperandBitsOf(gemm), 4);
+  const int64_t m = 200, k = 264;
+  std::mt19937 random(7);
+  std::vector<std::byte> dense(static_cast<size_t>(m * k / 2));
+  for (size_t chunk = 0; chunk < dense.size(); chunk += 4) {
+    for (int kept = 0; kept < 2; ++kept) dense[chunk + random() % 4] = std::byte(1 + random() % 7 + random() % 7 * 16);
+  }
+  const SparseOperand sparse = CompressSparse(problem, dense).value();
+  EXPECT_EQ(sparse.elements.size(), dense.size() / 2);
+  EXPECT_EQ(sparse.metadata.size(), size_t{2} * 2 * 2048) << "two blocks of 256 elements, of 128 rows each";
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t q = 0; q < k; q += 8) {
+      const int code = CodeByLayoutE(4, sparse.metadata, m, row, q);
+      std::vector<std::byte> expanded(4);
+      expanded[static_cast<size_t>(code & 3)] = sparse.elements[static_cast<size_t>(row * k + q) / 4];
+      expanded[static_cast<size_t>(code >> 2)] = sparse.elements[static_cast<size_t>(row * k + q) / 4 + 1];
+      ASSERT_EQ(std::memcmp(expanded.data(), dense.data() + (row * k + q) / 2, 4), 0) << "row " << row << " k " << q;
+    }
+  }
+  EXPECT_EQ(ExpandSparse(problem, sparse.elements, sparse.metadata).value(), dense);
+  for (size_t i = 0; i < 4; ++i) dense[i] = std::byte(i < 3 ? 0x10 : 0);
+  EXPECT_EQ(CompressSparse(problem, dense).error().message,
+            "A is not 4:8 sparse: row 0, group 0 (k=0 to 7) has elements that are not zero in 3 of its 4 pairs of "
+            "neighbours; at most 2 pairs may have them");
+}
+
+// In kinds that pad e2m1 it is sparse by elements, which are packed in memory nevertheless; so are those of 6 bits.
+TEST(Sparsity, PackedElementsOfFourAndSixBitsAreCompressedOneByOne) {
+  const Problem four = Parsed("gemm m=1 n=8 k=8 a=e2m1 b=e4m3 sparse=a");
+  const std::byte dense[] = {std::byte{0x20}, std::byte{0x03}, std::byte{0x00}, std::byte{0x54}};
+  const SparseOperand sparse = CompressSparse(four, dense).value();
+  const std::byte stored[] = {std::byte{0x32}, std::byte{0x54}};
+  ASSERT_EQ(sparse.elements.size(), 2u);
+  EXPECT_EQ(std::memcmp(sparse.elements.data(), stored, 2), 0) << "elements 1 and 2, and 6 and 7";
+  EXPECT_EQ(sparse.metadata[0], std::byte{0xe9});
+  const Problem six = Parsed("gemm m=1 n=8 k=8 a=e3m2 sparse=a");
+  // Elements 0 and 5 are 0x3f: bits 0 to 5, and 30 to 35.
+  const std::byte wide[] = {std::byte{0x3f}, std::byte{0},    std::byte{0},
+                            std::byte{0xc0}, std::byte{0x0f}, std::byte{0}};
+  const SparseOperand packed = CompressSparse(six, wide).value();
+  // Codes that keep elements 0 and 1 of each group: stored elements 0 and 3 are not zero.
+  const std::byte kept[] = {std::byte{0x3f}, std::byte{0}, std::byte{0xfc}};
+  ASSERT_EQ(packed.elements.size(), 3u);
+  EXPECT_EQ(std::memcmp(packed.elements.data(), kept, 3), 0);
+  EXPECT_EQ(packed.metadata[0], std::byte{0x44});
+  EXPECT_EQ(ExpandSparse(six, packed.elements, packed.metadata).value(),
+            std::vector<std::byte>(std::begin(wide), std::end(wide)));
+}
 
 TEST(Sparsity, ColumnsOfAAndMatricesOfABatchAreCompressedInPlace) {
   const Problem problem = Parsed("gemm m=3 n=8 k=8 batch=2 a=s8 a_major=m lda=5 sparse=a");
@@ -125,7 +181,9 @@ TEST(Sparsity, ProblemsPrintAndRefuse) {
   EXPECT_NE(message("gemm m=8 n=8 k=30 sparse=a").find("k=30 is not whole groups of 4"), std::string::npos);
   EXPECT_NE(message("gemm m=8 n=8 k=31 a=tf32 sparse=a").find("pad k with zeros to 32"), std::string::npos);
   EXPECT_NE(message("gemm m=8 n=8 k=32 sparse=b").find("only the first operand"), std::string::npos);
-  EXPECT_NE(message("gemm m=8 n=8 k=32 a=e4m3 scale=mx sparse=a").find("sparse=a is not supported with scale=mx"),
+  EXPECT_NE(message("gemm m=8 n=8 k=32 a=e4m3 scale=block sparse=a").find("not supported with scale=block"),
+            std::string::npos);
+  EXPECT_NE(message("gemm m=8 n=8 k=36 a=e2m1 scale=mx sparse=a lda=32 ldb=64").find("k=36 is not whole groups of 8"),
             std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,14 @@ enum class MmaKind : uint8_t {
 
 // What one instruction reads of a row of A or B along K: 32 bytes.
 inline constexpr int kMmaRowBits = 256;
+// The same of the longer instructions that targets have for elements of so many bits (MmaUnit::long_rows), dense ones
+// only: 48 bytes. They multiply blocks of K that are whole such rows, which no power of two is.
+inline constexpr int kMmaLongRowBits = 384, kLongRowElementBits = 4;
+constexpr bool HasLongRows(int operand_bits, int tile_k) {
+  return operand_bits == kLongRowElementBits && tile_k % (kMmaLongRowBits / kLongRowElementBits) == 0;
+}
+// The least block of K of whole long rows and whole spans of 128 bytes.
+inline constexpr int kLongRowTile = std::lcm(kMmaLongRowBits, 1024) / kLongRowElementBits;
 
 struct MmaKindInfo {
   enum Pairing : uint8_t { kSameType, kAnyTypes };
@@ -65,6 +74,8 @@ struct MmaInstruction {
   int selector = 0;        // with a sparse A of 16 or 32 bits: which of an aligned pair of columns has its metadata
 
   DataType accumulator() const { return InfoOf(kind).accumulator; }
+  // Whether it is a longer one (kMmaLongRowBits).
+  bool HasLongRows() const { return !sparse && k * InfoOf(kind).operand_bits == kMmaLongRowBits; }
   // The instruction of the same operands with a sparse A: it reads as much of A, and twice as much of B.
   MmaInstruction Sparse() const;
 };

@@ -31,7 +31,8 @@ bool HasKernels(const target::MmaUnit& unit, const MmaSupport& row, Scaling scal
   if (!Multiplies(unit, row.kind, type) || !Scales(row.kind, scale)) return false;
   const bool blocks = scale == Scaling::kBlock;
   if (blocks && !IsFloat8(type)) return false;
-  if (row.sparse && (!unit.multiplies_sparse || InfoOf(row.kind).scale_run != 0 || blocks)) return false;
+  if (row.sparse && (!MultipliesSparse(unit, row.kind) || blocks)) return false;
+  if (row.long_rows && (!unit.long_rows || InfoOf(row.kind).operand_bits != kLongRowElementBits)) return false;
   if (row.a_space == Space::kShared) return true;
   // What copies A to Tensor Memory is the reuse of activations, and convolutions have neither scale factors of blocks
   // nor types of fewer than eight bits.
@@ -66,6 +67,7 @@ std::vector<MmaSupport> MmaSupportOf(const target::Target& target) {
     AddRows(target.mma, {.kind = kind}, rows);
     AddRows(target.mma, {.kind = kind, .a_space = Space::kTensor}, rows);
     AddRows(target.mma, {.kind = kind, .sparse = true}, rows);
+    AddRows(target.mma, {.kind = kind, .long_rows = true}, rows);
   }
   return rows;
 }

@@ -17,16 +17,27 @@ inline bool Multiplies(const target::MmaUnit& unit, MmaKind kind, DataType type)
          (kind != MmaKind::kI8 || unit.integers);
 }
 
+// Whether A of instructions of the kind may be sparse.
+inline bool MultipliesSparse(const target::MmaUnit& unit, MmaKind kind) {
+  return InfoOf(kind).operand_bits == 4 ? unit.multiplies_sparse_four_bit : unit.multiplies_sparse;
+}
+
 // Instructions of one kind for which there are kernels: each type with each number of CTAs and each scaling.
 struct MmaSupport {
   MmaKind kind{};
   bool sparse = false;             // A is 2:4 sparse
+  bool long_rows = false;          // of 48 bytes (kMmaLongRowBits)
   Space a_space = Space::kShared;  // from where A is read: kShared or kTensor
   // Of A and of B, in every mix that the kind has.
   std::vector<DataType> types{};
   std::vector<int> ctas{};  // that multiply together
   std::vector<Scaling> scales{};
 
+  // Elements along K of an instruction.
+  int Depth() const {
+    if (long_rows) return kMmaLongRowBits / InfoOf(kind).operand_bits;
+    return InfoOf(kind).Depth() * (sparse ? 2 : 1);
+  }
   // Whether one instruction may multiply two of the types.
   bool Mixes() const { return InfoOf(kind).pairing == MmaKindInfo::kAnyTypes && types.size() > 1; }
   bool operator==(const MmaSupport&) const = default;

@@ -34,9 +34,17 @@ TEST(MmaSupport, ScalingsOfOneSetOfTypesAreOneRow) {
 }
 
 TEST(MmaSupport, ScaleFactorsOfAKindAreThoseOfItsRun) {
-  EXPECT_EQ(RowsOf("sm_110a", MmaKind::kMxf4nvf4),
-            (std::vector<MmaSupport>{
-                {.kind = MmaKind::kMxf4nvf4, .types = {DataType::kE2m1}, .ctas = {1, 2}, .scales = {Scaling::kNv}}}));
+  const MmaSupport dense{
+      .kind = MmaKind::kMxf4nvf4, .types = {DataType::kE2m1}, .ctas = {1, 2}, .scales = {Scaling::kNv}};
+  MmaSupport sparse = dense;
+  sparse.sparse = true;
+  EXPECT_EQ(RowsOf("sm_110a", MmaKind::kMxf4nvf4), (std::vector<MmaSupport>{dense, sparse}));
+  EXPECT_EQ(RowsOf("sm_100f", MmaKind::kMxf4nvf4), (std::vector<MmaSupport>{dense})) << "not for families";
+  EXPECT_EQ(RowsOf("sm_100f", MmaKind::kMxf8f6f4).size(), 2u);
+  MmaSupport long_rows = dense;
+  long_rows.long_rows = true;
+  EXPECT_EQ(RowsOf("sm_103a", MmaKind::kMxf4nvf4), (std::vector<MmaSupport>{dense, sparse, long_rows}));
+  EXPECT_EQ(long_rows.Depth(), 96);
   EXPECT_TRUE(RowsOf("sm_90a", MmaKind::kMxf4).empty());
   EXPECT_TRUE(RowsOf("sm_103a", MmaKind::kI8).empty());
   EXPECT_EQ(RowsOf("sm_110a", MmaKind::kI8).size(), 3u) << "dense, from Tensor Memory, sparse";

@@ -96,10 +96,11 @@ Status RoleVerifier::CheckMmaScaled(const Op& op) const {
   const Channel& accumulator = ChannelOfSlot(op.operands[0]);
   const Channel& factors = ChannelOfSlot(op.operands[1]);
   LS_TRY(CheckAccumulator(accumulator));
-  if (attrs.run != kMxRun && attrs.run != kNvRun)
-    return Broken(8, Cat("run=", attrs.run, " is not ", kMxRun, " or ", kNvRun));
-  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, attrs.run));
-  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, attrs.run));
+  const int compression = program_.Compression(Operand::kA), run = attrs.run / compression;  // stored elements of A
+  if (attrs.run != kMxRun * compression && attrs.run != kNvRun * compression)
+    return Broken(8, Cat("run=", attrs.run, " is not ", kMxRun * compression, " or ", kNvRun * compression));
+  LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, run));
+  LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, run));
   const int blocks = program_.tile_k / (attrs.run * ScaleBlock::kFactors);
   const int of_a = blocks * program_.Rows() / kPartitionLanes;
   const int of_b = blocks * ScaleBlock::TileColumns(program_.Columns());
@@ -107,8 +108,26 @@ Status RoleVerifier::CheckMmaScaled(const Op& op) const {
   if (op.operands.size() != (begins_within ? 6 : 5))
     return Broken(7, Cat("tiles of ", program_.Columns(), " columns begin ", begins_within ? "" : "never ",
                          "within a block of ", ScaleBlock::kRows, " scale factors"));
-  if (factors.is_private && attrs.b_scales == of_a && factors.columns == of_a + of_b) return Ok();
-  return Broken(12, Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
+  const bool holds = factors.is_private && attrs.b_scales == of_a && factors.columns >= of_a + of_b;
+  if (!holds || (!program_.sparse_a && factors.columns > of_a + of_b))
+    return Broken(12,
+                  Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
+  if (!program_.sparse_a) return attrs.metadata == 0 ? Ok() : Broken(12, "A of the program is not sparse");
+  return CheckMetadata(factors, attrs.metadata, factors.columns - of_a - of_b);
+}
+
+// `columns` of a slot from `first` on, its last ones: four for each block along K.
+Status RoleVerifier::CheckMetadata(const Channel& cells, int first, int columns) const {
+  const int depth = MetadataBlock::Depth(program_.OperandBits());
+  const int needed = program_.tile_k / depth * MetadataBlock::kColumns;
+  const int column = cells.tmem_column + first;
+  if (cells.tmem_column >= 0 && (column % MetadataBlock::kColumns != 0 || cells.columns % MetadataBlock::kColumns != 0))
+    return Broken(12, Cat("channel ", cells.name, " begins at column ", cells.tmem_column,
+                          ", and instructions select one of aligned columns of metadata"));
+  const bool last = first + columns == cells.columns;
+  if (cells.is_private && last && program_.tile_k % depth == 0 && columns == needed) return Ok();
+  return Broken(12,
+                Cat("channel ", cells.name, " does not hold ", needed, " columns of metadata for k=", program_.tile_k));
 }
 
 // All tiles of A have half of K; so have the lanes of its metadata, four columns for each block.
@@ -120,14 +139,7 @@ Status RoleVerifier::CheckMmaSparse(const Op& op) const {
   LS_TRY(CheckAccumulator(accumulator));
   LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, 0));
   LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, 0));
-  const int depth = MetadataBlock::Depth(program_.operand_type);
-  const int columns = program_.tile_k / depth * MetadataBlock::kColumns;
-  if (metadata.tmem_column > 0 && metadata.tmem_column % MetadataBlock::kColumns != 0)
-    return Broken(12, Cat("channel ", metadata.name, " begins at column ", metadata.tmem_column,
-                          ", and instructions select one of aligned columns of metadata"));
-  if (metadata.is_private && program_.tile_k % depth == 0 && metadata.columns == columns) return Ok();
-  return Broken(
-      12, Cat("channel ", metadata.name, " does not hold ", columns, " columns of metadata for k=", program_.tile_k));
+  return CheckMetadata(metadata, 0, metadata.columns);
 }
 
 // Blocks of scale factors go to all partitions, those of metadata to all lanes.

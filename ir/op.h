@@ -217,8 +217,9 @@ struct MmaAttrs {
 };
 struct MmaScaledAttrs {
   int a_tile = 0, b_tile = 1;
-  int run = kMxRun;  // elements along K for which a scale factor is
+  int run = kMxRun;  // elements along K for which a scale factor is; with a sparse A twice those of the kind
   int b_scales = 0;  // column of the slot of scale factors at which B's begin; A's begin at 0
+  int metadata = 0;  // of a sparse A: where that begins in the slot
   bool operator==(const MmaScaledAttrs&) const = default;
 };
 struct MmaSparseAttrs {

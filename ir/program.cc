@@ -99,7 +99,10 @@ int Channel::StageBytes() const {
   return base::RoundUp(bytes, alignment);
 }
 
-int Program::Depth() const { return kMmaRowBits / OperandBits() * Compression(Operand::kA); }
+int Program::Depth() const {
+  if (!sparse_a && HasLongRows(OperandBits(), tile_k)) return kMmaLongRowBits / OperandBits();
+  return kMmaRowBits / OperandBits() * Compression(Operand::kA);
+}
 
 int Program::Parts(MulticastScope to) const {
   return to == MulticastScope::kM || to == MulticastScope::kN ? Arrivals(to) : 1;

@@ -121,6 +121,8 @@ struct Program {
   // Elements along K (of B) that an MMA instruction multiplies, and instructions of a block of K.
   int Depth() const;
   int Steps() const { return tile_k / Depth(); }
+  // Bytes of a row of A in shared memory that one instruction multiplies.
+  int StepBytes() const { return Depth() / Compression(Operand::kA) * OperandBits() / 8; }
   // Rows of D that a tile computes.
   int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;

@@ -215,7 +215,8 @@ template <> inline constexpr auto kFields<MmaAttrs> = std::tuple{
 template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
     Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
-    Field{"run", &MmaScaledAttrs::run, Presence::kAlways}, Field{"b_scales", &MmaScaledAttrs::b_scales}};
+    Field{"run", &MmaScaledAttrs::run, Presence::kAlways}, Field{"b_scales", &MmaScaledAttrs::b_scales},
+    Field{"metadata", &MmaScaledAttrs::metadata, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaSparseAttrs> = std::tuple{
     Field{"a", &MmaSparseAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaSparseAttrs::b_tile, Presence::kAlways, Meaning::kTile}};

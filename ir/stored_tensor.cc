@@ -90,6 +90,12 @@ std::optional<BlockScaling> BlockScalingOf(Scaling scale) {
   return std::nullopt;
 }
 
+std::optional<BlockScaling> BlockScalingOf(Scaling scale, Sparsity sparse) {
+  std::optional<BlockScaling> blocks = BlockScalingOf(scale);
+  if (blocks && sparse == Sparsity::kA) blocks->run *= 2;
+  return blocks;
+}
+
 std::optional<MmaKind> MmaKindOf(DataType a, DataType b, Scaling scale) {
   const std::optional<BlockScaling> blocks = BlockScalingOf(scale);
   return MmaKindOf(a, b, blocks ? blocks->run : 0);
@@ -160,16 +166,16 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
     case OperandRole::kBias:
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
-      if (const auto blocks = BlockScalingOf(p.scale)) return FactorsOf(p, *blocks, p.m);
+      if (const auto blocks = BlockScalingOf(p.scale, p.sparse)) return FactorsOf(p, *blocks, p.m);
       return p.scale == Scaling::kBlock ? RowFactors(p.batch, p.m, p.k) : StoredAlike(role);
     case OperandRole::kScaleB:
-      if (const auto blocks = BlockScalingOf(p.scale)) return FactorsOf(p, *blocks, p.n);
+      if (const auto blocks = BlockScalingOf(p.scale, p.sparse)) return FactorsOf(p, *blocks, p.n);
       return p.scale == Scaling::kBlock ? ColumnFactors(p.batch, p.n, p.k) : StoredAlike(role);
     case OperandRole::kBlockScaleD:
       if (const auto blocks = BlockScalingOf(p.d_scale)) return ScaleBlocks(*blocks, p.batch, p.m, OutputColumns(p));
       return StoredAlike(role);
     case OperandRole::kMetadataA:
-      return p.sparse == Sparsity::kA ? MetadataBlocks(p.a, p.batch, p.m, p.k) : StoredAlike(role);
+      return p.sparse == Sparsity::kA ? MetadataBlocks(OperandBitsOf(p), p.batch, p.m, p.k) : StoredAlike(role);
     default:
       return StoredAlike(role);
   }

@@ -138,6 +138,9 @@ struct BlockScaling {
   int run;
 };
 std::optional<BlockScaling> BlockScalingOf(Scaling scale);
+// The same of a problem: where A is sparse, a factor is for as many stored elements of A, which are twice as many of K
+// (PTX ISA, tcgen05.mma.sp with .block_scale).
+std::optional<BlockScaling> BlockScalingOf(Scaling scale, Sparsity sparse);
 // The same of D, along its columns.
 std::optional<BlockScaling> BlockScalingOf(OutputScaling scale);
 

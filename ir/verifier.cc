@@ -49,8 +49,8 @@
 //     Columns of a register accumulator, and of the promoted one, are those of all its blocks.
 // 13. Storage is assigned to all or to none. Assigned, it is disjoint, aligned (tiles and buffers to their
 //     swizzle pattern, barriers to 8 bytes, the Tensor Memory slot to 4) and inside `smem_bytes`, which the
-//     target has; accumulators are disjoint but for their overlap, inside `tmem_columns`, a power of two from 32 to what the target
-//     has.
+//     target has; accumulators are disjoint but for their overlap, inside `tmem_columns`, a power of two from 32 to
+//     what the target has.
 // 14. There are as many ping-pong roles as they say, of one kind and with the same number of warps, each with a
 //     different index. Each passes the other roles' slots of a channel from which it takes for each tile, and takes a
 //     slot only while it holds a slot of an order channel.
@@ -171,8 +171,10 @@ Status CheckParams(const Program& program, const target::Target& target) {
     if (param.box == SharedLayout{}) return BrokenRule(2, Cat("tensor map ", name, " has no box"));
     const bool of_d = param.binding == Binding::kMapD || param.binding == Binding::kMapDRest;
     LS_TRY(CheckLayout(Cat("the box of ", name), param.box, {.single_row = true, .short_rows = of_d}));
-    if (param.box.outer > 256) {
-      return BrokenRule(2, Cat("the box of ", name, " has ", param.box.outer, " rows, more than 256"));
+    // Lines of blocks are copied as longer rows.
+    const bool blocks = ScaleBlock::Holds(param.box.type) || MetadataBlock::Holds(param.box);
+    if (const int rows = param.box.outer / (blocks ? ScaleBlock::kMapRowLines : 1); rows > 256) {
+      return BrokenRule(2, Cat("the box of ", name, " has ", rows, " rows, more than 256"));
     }
   }
   return Ok();
@@ -230,8 +232,7 @@ Status CheckOverlap(const Program& program, const Channel& channel) {
   if (channel.overlap != 0) {
     if (channel.space != Space::kTensor || channel.is_private || channel.stages != 2)
       return broken(" overlaps, but is not of two accumulators");
-    if (channel.overlap < 0 || channel.overlap >= channel.columns)
-      return broken(" overlaps by all of its columns");
+    if (channel.overlap < 0 || channel.overlap >= channel.columns) return broken(" overlaps by all of its columns");
     if (last || !neighbour->is_overlap) return broken(" overlaps, and no channel follows for the columns of both");
   }
   if (!channel.is_overlap) return Ok();

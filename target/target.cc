@@ -39,6 +39,8 @@ constexpr Target kSm100a = {.name = "sm_100a",
                                     .integers = true,
                                     .pads_operands = true,
                                     .multiplies_sparse = true,
+                                    .multiplies_sparse_four_bit = true,
+                                    .long_rows = false,
                                     .moves_lanes = true}};
 
 // Another chip with Tensor Memory, by what distinguishes it from sm_100a.
@@ -49,6 +51,7 @@ struct Relative {
   int sm_count;
   bool integers, moves_lanes;
   bool family = false;
+  bool long_rows = false;
 };
 constexpr Target Like(Target target, const Relative& other) {
   target.name = other.name;
@@ -61,6 +64,8 @@ constexpr Target Like(Target target, const Relative& other) {
   target.mma.block_scale_ptx_version = other.ptx_version;
   target.mma.integers = other.integers;
   target.mma.moves_lanes = other.moves_lanes;
+  target.mma.long_rows = other.long_rows;
+  target.mma.multiplies_sparse_four_bit = !other.family;
   target.family = other.family;
   return target;
 }
@@ -93,10 +98,20 @@ constexpr Target kTargets[] = {
              .integers = true,
              .pads_operands = false,
              .multiplies_sparse = false,
+             .multiplies_sparse_four_bit = false,
+             .long_rows = false,
              .moves_lanes = false}},
-    // PTX ISA 9.0, "tcgen05.mma" and "tcgen05.shift", "Target ISA Notes": kind::i8 is not for sm_103a and families,
-    // shifts are not for families.
-    Like(kSm100a, {"sm_103a", 10, 3, 88, Product::kB300, 148, false, true}),
+    // PTX ISA 9.0, "tcgen05.mma", "tcgen05.mma.sp" and "tcgen05.shift", "Target ISA Notes": kind::i8 is not for sm_103a
+    // and families; shifts, and sparsity of mxf4 and mxf4nvf4, are not for families; K = 96 is for sm_103a.
+    Like(kSm100a, {.name = "sm_103a",
+                   .compute_major = 10,
+                   .compute_minor = 3,
+                   .ptx_version = 88,
+                   .product = Product::kB300,
+                   .sm_count = 148,
+                   .integers = false,
+                   .moves_lanes = true,
+                   .long_rows = true}),
     Like(kSm100a, {"sm_110a", 11, 0, 90, Product::kThor, 20, true, true}),
     Like(kSm100a, {"sm_100f", 10, 0, 88, Product::kB200, 148, false, false, true}),
 };

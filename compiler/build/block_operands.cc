@@ -39,8 +39,8 @@ BlockTiles ScaleTiles(Operand operand, const ir::BlockScaling& scaling, int rows
           .columns = columns_of_rows * blocks};
 }
 
-BlockTiles MetadataTiles(DataType type, int tile_k) {
-  const int count = tile_k / MetadataBlock::Depth(type);
+BlockTiles MetadataTiles(int operand_bits, int tile_k) {
+  const int count = tile_k / MetadataBlock::Depth(operand_bits);
   return {.operand = Operand::kA,
           .component = ir::OperandComponent::kMetadata,
           .layout = {.type = DataType::kU8,
@@ -89,25 +89,26 @@ OperandLoader::LoadBlock MetadataLoader::StartTile(Builder& b, const Corner& cor
   };
 }
 
+void BlockMainloop::Copy(Builder& b, ValueId cells, ValueId slot, const Copied& copied) {
+  for (int i = 0; i < copied.tiles.count; ++i) {
+    b.BlockCopy({cells, slot}, {.tile = copied.first_tile + i,
+                                .column = copied.first_column + i * ScaleBlock::kFactors,
+                                .step = copied.tiles.step,
+                                .lines = copied.tiles.lines});
+  }
+}
+
 void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
-  const BlockTiles& last = slots_.copied.back().tiles;
   std::optional<ValueId> first_column;
-  if (last.begin_within) {
-    first_column = b.Div({b.Rem({BeginOf(last.operand, tile.corner), b.Constant(ScaleBlock::kRows)}),
-                          b.Constant(ScaleBlock::kLaneRows)});
+  if (slots_.scale_run > 0 && slots_.scales.back().tiles.begin_within) {
+    const ValueId begin = BeginOf(slots_.scales.back().tiles.operand, tile.corner);
+    first_column = b.Div({b.Rem({begin, b.Constant(ScaleBlock::kRows)}), b.Constant(ScaleBlock::kLaneRows)});
   }
   k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const ValueId slot = b.Take({}, {.channel = slots_.ring});
     const ValueId cells = b.Reserve({}, {.channel = slots_.cells});
-    for (const Copied& copied : slots_.copied) {
-      const BlockTiles& tiles = copied.tiles;
-      for (int i = 0; i < tiles.count; ++i) {
-        b.BlockCopy({cells, slot}, {.tile = copied.first_tile + i,
-                                    .column = copied.first_column + i * ScaleBlock::kFactors,
-                                    .step = tiles.step,
-                                    .lines = tiles.lines});
-      }
-    }
+    for (const Copied& copied : slots_.scales) Copy(b, cells, slot, copied);
+    if (slots_.metadata) Copy(b, cells, slot, *slots_.metadata);
     const ValueId later = KLoop::IsLater(b, tile.corner, number);
     std::vector<ValueId> operands = {tile.accumulator, cells, slot, slot, later};
     if (first_column) operands.push_back(*first_column);
@@ -115,7 +116,8 @@ void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTil
       b.MmaScaled(operands, {.a_tile = slots_.row_tile,
                              .b_tile = slots_.column_tile,
                              .run = slots_.scale_run,
-                             .b_scales = slots_.copied.back().first_column});
+                             .b_scales = slots_.scales.back().first_column,
+                             .metadata = slots_.metadata ? slots_.metadata->first_column : 0});
     } else {
       b.MmaSparse(operands, {.a_tile = slots_.row_tile, .b_tile = slots_.column_tile});
     }

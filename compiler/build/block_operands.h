@@ -5,6 +5,7 @@
 // Thread-safety: values; all functions are pure but for the ops that they append.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "compiler/build/mainloop.h"
@@ -29,8 +30,8 @@ struct BlockTiles {
 };
 // A tile for each 128 rows, of the blocks along a block of K of `tile_k` elements.
 BlockTiles ScaleTiles(ir::Operand operand, const ir::BlockScaling& scaling, int rows, int tile_k);
-// A tile for each block along K, of 128 rows of elements of `type`.
-BlockTiles MetadataTiles(DataType type, int tile_k);
+// A tile for each block along K, of 128 rows of elements of so many bits in shared memory.
+BlockTiles MetadataTiles(int operand_bits, int tile_k);
 
 class BlockLoader : public OperandLoader {
  public:
@@ -76,14 +77,17 @@ class BlockMainloop final : public Mainloop {
   struct Slots {
     int ring = -1, cells = -1;          // channels
     int row_tile = 0, column_tile = 1;  // of a slot of the ring: operands of the instruction's rows and columns
-    int scale_run = 0;                  // elements along K for which a scale factor is; 0: A is sparse
-    std::vector<Copied> copied{};       // of the rows, then of the columns
+    int scale_run = 0;                  // elements along K for which a scale factor is; 0: without
+    std::vector<Copied> scales{};       // of the rows, then of the columns
+    std::optional<Copied> metadata{};   // of a sparse A
   };
   BlockMainloop(const KLoop& k, Slots slots) : k_(k), slots_(std::move(slots)) {}
 
   void Write(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const override;
 
  private:
+  static void Copy(ir::Builder& b, ir::ValueId cells, ir::ValueId slot, const Copied& copied);
+
   const KLoop k_;
   const Slots slots_;
 };

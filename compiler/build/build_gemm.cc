@@ -52,15 +52,12 @@ class BlockParts {
  public:
   explicit BlockParts(KernelParts& parts) : parts_(parts) {}
 
-  template <typename Loader, typename... Extra>
-  void Add(const BlockTiles& tiles, std::string_view name, Extra... extra) {
-    std::vector<ir::TileSlot>& slot = parts_.channels[0].tiles;
-    const int first = static_cast<int>(slot.size());
-    for (int i = 0; i < tiles.count; ++i) slot.push_back({base::Cat(name, i), tiles.layout});
-    parts_.loaders.push_back(
-        std::make_unique<Loader>(LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, tiles, extra...));
-    slots_.copied.push_back({.tiles = tiles, .first_tile = first, .first_column = columns_});
-    columns_ += tiles.columns;
+  void AddScales(const BlockTiles& tiles, std::string_view name) {
+    slots_.scales.push_back(Add<ScaleLoader>(tiles, name));
+  }
+  void AddMetadata(int operand_bits, int tile_k) {
+    const int depth = ir::MetadataBlock::Depth(operand_bits);
+    slots_.metadata = Add<MetadataLoader>(MetadataTiles(operand_bits, tile_k), "ea", depth);
   }
   void Join(const Schedule& schedule, const target::Target& target, std::string_view name, int scale_run) {
     if (schedule.rows == RowSide::kN) std::swap(slots_.row_tile, slots_.column_tile);
@@ -75,23 +72,40 @@ class BlockParts {
   }
 
  private:
+  template <typename Loader, typename... Extra>
+  BlockMainloop::Copied Add(const BlockTiles& tiles, std::string_view name, Extra... extra) {
+    std::vector<ir::TileSlot>& slot = parts_.channels[0].tiles;
+    const int first = static_cast<int>(slot.size());
+    for (int i = 0; i < tiles.count; ++i) slot.push_back({base::Cat(name, i), tiles.layout});
+    parts_.loaders.push_back(
+        std::make_unique<Loader>(LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, tiles, extra...));
+    const int first_column = columns_;
+    columns_ += tiles.columns;
+    return {.tiles = tiles, .first_tile = first, .first_column = first_column};
+  }
+
   KernelParts& parts_;
   BlockMainloop::Slots slots_{.ring = 0, .cells = 1};
   int columns_ = 0;
 };
 
-void AddScaleFactors(const Schedule& schedule, const target::Target& target, const ir::BlockScaling& scaling,
-                     KernelParts& parts) {
+// Scale factors of the instruction's rows and of its columns, and the metadata of a sparse A.
+void AddBlocks(const Contraction& contraction, const Schedule& schedule, const target::Target& target,
+               KernelParts& parts) {
   BlockParts blocks(parts);
+  const auto scaling = contraction.BlockScaling();
   const auto add = [&](Operand operand) {
     const bool of_a = operand == Operand::kA;
     const int extent = of_a ? schedule.tile_m : schedule.tile_n;
-    blocks.Add<ScaleLoader>(ScaleTiles(operand, scaling, extent, schedule.tile_k), of_a ? "sa" : "sb");
+    blocks.AddScales(ScaleTiles(operand, *scaling, extent, schedule.tile_k), of_a ? "sa" : "sb");
   };
-  const bool rows_along_n = schedule.rows == RowSide::kN;
-  add(rows_along_n ? Operand::kB : Operand::kA);
-  add(rows_along_n ? Operand::kA : Operand::kB);
-  blocks.Join(schedule, target, "scales", scaling.run);
+  if (scaling) {
+    const bool rows_along_n = schedule.rows == RowSide::kN;
+    add(rows_along_n ? Operand::kB : Operand::kA);
+    add(rows_along_n ? Operand::kA : Operand::kB);
+  }
+  if (contraction.IsSparse()) blocks.AddMetadata(contraction.OperandBits(), schedule.tile_k);
+  blocks.Join(schedule, target, scaling ? "scales" : "metadata", scaling ? scaling->run : 0);
 }
 
 // Those that the role that multiplies applies to sums: in the slots of the ring after the operands.
@@ -117,12 +131,6 @@ void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
   scales.rows_of_tile = rows;
   const int runs = base::RoundUp(ir::ScaleRunsOfTile(schedule.tile_n), kGroup);
   scales.of_b = add(Operand::kB, {RunScaleTile(Operand::kB, runs)});
-}
-
-void AddMetadata(const Schedule& schedule, const target::Target& target, DataType type, KernelParts& parts) {
-  BlockParts blocks(parts);
-  blocks.Add<MetadataLoader>(MetadataTiles(type, schedule.tile_k), "ea", ir::MetadataBlock::Depth(type));
-  blocks.Join(schedule, target, "metadata", 0);
 }
 
 // Whether there are more tiles than SMs; of groups, of which half of the room of each is filled.
@@ -154,7 +162,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const bool early = contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma &&
                      schedule.a_load != LoadPath::kCopy;
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
-  parts.loaders.reserve(4);
+  parts.loaders.reserve(5);
   parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
   if (resident) {
     parts.channels.push_back({.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}});
@@ -166,10 +174,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1, .early = early};
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
-  if (const auto scaling = ir::BlockScalingOf(contraction.scale)) {
-    AddScaleFactors(schedule, target, *scaling, parts);
-  } else if (contraction.IsSparse()) {
-    AddMetadata(schedule, target, contraction.a.type(), parts);
+  if (contraction.BlockScaling() || contraction.IsSparse()) {
+    AddBlocks(contraction, schedule, target, parts);
   } else {
     if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});

@@ -284,7 +284,7 @@ MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const 
 
 MappedTensor MetadataTensor(const Contraction& contraction, const ir::Param& param) {
   LS_CHECK(contraction.IsSparse(), "no metadata of a dense operand");
-  return BlockTensor(ir::MetadataBlocks(contraction.a.type(), contraction.batch, contraction.m, contraction.run),
+  return BlockTensor(ir::MetadataBlocks(contraction.OperandBits(), contraction.batch, contraction.m, contraction.run),
                      Operand::kA, ir::OperandComponent::kMetadata, param);
 }
 

@@ -6,11 +6,13 @@
 // Thread-safety: values and pure functions.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "compiler/contraction/conv_geometry.h"
 #include "compiler/contraction/operand_source.h"
 #include "ir/mma.h"
+#include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
 
@@ -80,6 +82,10 @@ struct Contraction {
   bool IsDiagonal() const { return SumsPixels() && merged > 1; }
   // Of A only part of K is stored, with metadata (Sparsity::kA).
   bool IsSparse() const { return a.compression != 1; }
+  // Scale factors that the tensor core multiplies by; `run` is of elements along K.
+  std::optional<ir::BlockScaling> BlockScaling() const {
+    return ir::BlockScalingOf(scale, IsSparse() ? Sparsity::kA : Sparsity::kNone);
+  }
   // Pixels that are read at the taps of a filter; others are read where the index is.
   bool ReadsTaps(ir::Operand operand) const { return operand == (SumsPixels() ? ir::Operand::kB : ir::Operand::kA); }
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this

@@ -119,28 +119,58 @@ RoleEmitter::BlockMma RoleEmitter::BlockMmaOf(const Op& op, int a_tile, int b_ti
           .b_start = Descriptor(b, b_tile)};
 }
 
-// A cell has four scale factors: those of one, two or four instructions, which select the byte.
+// The metadata of the elements of A from `k` on. Instructions of types of 16 and 32 bits have one column of it each,
+// and their selector counts from even ones; those of fewer bits have two.
+Value* RoleEmitter::MetadataOf(const Slot& slot, int first, int k, ir::MmaInstruction& instruction) {
+  const int depth = ir::MetadataBlock::Depth(cx_.program.OperandBits());
+  const int column = first + k * ir::MetadataBlock::kColumns / depth;
+  instruction.selector = column % 2;
+  return Cells(slot, column);
+}
+
+Value* RoleEmitter::LongStep(const MatrixWords& from, const SharedLayout& layout, int k) {
+  constexpr int kLeadingBit = 16;
+  constexpr uint64_t kFieldMask = 0x3fff, kAbsolute = uint64_t{1} << 52;
+  const int first = k * layout.ElementBits() / 8, end = first + ir::kMmaLongRowBits / 8;
+  const int span = (end - 1) / layout.Span();
+  // The descriptor of the tile with its start in the place of the leading offset, then both moved on.
+  Value* descriptor = At(from, 0);
+  Value* start = b_.CreateAnd(descriptor, e_.C64(kFieldMask));
+  Value* fields = b_.CreateAnd(descriptor, e_.C64(~(kFieldMask << kLeadingBit)));
+  Value* absolute = b_.CreateOr(fields, b_.CreateOr(b_.CreateShl(start, kLeadingBit), e_.C64(kAbsolute)));
+  const auto next = static_cast<uint64_t>(span * layout.ColumnBytes() >> 4);
+  const auto moved = static_cast<uint64_t>(layout.OffsetAlong(ir::Axis::kK, k) >> 4);
+  return b_.CreateAdd(absolute, e_.C64(next << kLeadingBit | moved));
+}
+
+// A cell has four scale factors: those of one, two or four instructions, which select the byte; those of one with long
+// rows continue in the next cell.
 void RoleEmitter::MmaScaled(const Op& op) {
   const auto& attrs = op.As<ir::MmaScaledAttrs>();
   const auto [a, b, d, a_start, b_start] = BlockMmaOf(op, attrs.a_tile, attrs.b_tile);
   const int rows = cx_.program.Rows(), columns = cx_.program.Columns();
+  const int compression = cx_.program.Compression(ir::Operand::kA);
   ir::MmaInstruction instruction =
-      ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, attrs.run);
-  const int b_step = ir::ScaleBlock::TileColumns(columns);
+      ir::InstructionOf(OperandOf(a), OperandOf(b), rows * cx_.program.ctas, columns, attrs.run / compression);
+  if (cx_.program.sparse_a) instruction = instruction.Sparse();
+  instruction.k = cx_.program.Depth();
+  const int b_columns = ir::ScaleBlock::TileColumns(columns);
   Value* b_first = op.operands.size() > 5 ? Index(op, 5) : nullptr;
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
     const int run = k / attrs.run, block = run / ir::ScaleBlock::kFactors;
     instruction.scale_byte = run % ir::ScaleBlock::kFactors;
     Value* a_scales = Cells(SlotOf(op, 1), block * rows / ir::kPartitionLanes);
-    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * b_step);
+    Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * b_columns);
     if (b_first != nullptr) b_scales = b_.CreateAdd(b_scales, b_first);
-    e_.TensorMmaScaled(instruction, d, Step(a_start, a, k), Step(b_start, b, k), k == 0 ? Index(op, 4) : e_.True(),
-                       a_scales, b_scales);
+    Value* metadata = instruction.sparse ? MetadataOf(SlotOf(op, 1), attrs.metadata, k, instruction) : nullptr;
+    const bool long_rows = instruction.HasLongRows();
+    Value* accumulate = k == 0 ? Index(op, 4) : e_.True();
+    Value* b_step = long_rows ? LongStep(b_start, b, k) : Step(b_start, b, k);
+    Value* a_step = long_rows ? LongStep(a_start, a, k) : Step(a_start, a, k / compression);
+    e_.TensorMmaScaled(instruction, d, a_step, b_step, accumulate, metadata, a_scales, b_scales);
   }
 }
 
-// Instructions of types of 16 and 32 bits have one column of metadata each, and their selector counts from even ones;
-// those of 8-bit types have two.
 void RoleEmitter::MmaSparse(const Op& op) {
   const auto& attrs = op.As<ir::MmaSparseAttrs>();
   const auto [a, b, d, a_start, b_start] = BlockMmaOf(op, attrs.a_tile, attrs.b_tile);
@@ -148,10 +178,9 @@ void RoleEmitter::MmaSparse(const Op& op) {
   ir::MmaInstruction instruction = ir::InstructionOf(OperandOf(a), OperandOf(b), rows, cx_.program.Columns()).Sparse();
   instruction.saturates = cx_.program.saturates;
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
-    const int column = k * ir::MetadataBlock::kColumns / ir::MetadataBlock::Depth(cx_.program.operand_type);
-    instruction.selector = column % 2;
+    Value* metadata = MetadataOf(SlotOf(op, 1), 0, k, instruction);
     e_.TensorMmaSparse(instruction, d, Step(a_start, a, k / cx_.program.Compression(ir::Operand::kA)),
-                       Step(b_start, b, k), k == 0 ? Index(op, 4) : e_.True(), Cells(SlotOf(op, 1), column));
+                       Step(b_start, b, k), k == 0 ? Index(op, 4) : e_.True(), metadata);
   }
 }
 

@@ -78,6 +78,10 @@ class RoleEmitter {
     return At(start, layout.OffsetAlong(ir::Axis::kK, k));
   }
 
+  // Of an instruction with long rows: where the first row leaves its span of 128 bytes it goes on in the next one,
+  // whose address is in the descriptor.
+  Value* LongStep(const MatrixWords& from, const ir::SharedLayout& layout, int k);
+
   // Bytes from a tile's start to the row where a product begins. Rows of a swizzle span may begin a product anywhere:
   // the swizzle is a function of the address (measured on an H200).
   int FirstRow(const ir::SharedLayout& layout, int row) const {
@@ -95,6 +99,7 @@ class RoleEmitter {
     MatrixWords a_start, b_start;
   };
   BlockMma BlockMmaOf(const ir::Op& op, int a_tile, int b_tile);
+  Value* MetadataOf(const Slot& slot, int first, int k, ir::MmaInstruction& instruction);
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
   void ForEachDepth(const std::function<void(int, int)>& body);
   int Depth() const { return cx_.program.Depth(); }

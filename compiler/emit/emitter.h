@@ -144,9 +144,9 @@ class Emitter {
   // A in Tensor Memory. `shift`: .ashift.
   void TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value* a, Value* b_descriptor, Value* accumulate,
                   Value* disabled, bool shift);
-  // With scale factors in Tensor Memory.
+  // With scale factors in Tensor Memory. `metadata`: of a sparse A, or null.
   void TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
-                       Value* accumulate, Value* a_scales, Value* b_scales);
+                       Value* accumulate, Value* metadata, Value* a_scales, Value* b_scales);
   // With a sparse A, whose metadata is from the cell on that the instruction's selector counts from.
   void TensorMmaSparse(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                        Value* accumulate, Value* metadata);

@@ -20,18 +20,23 @@ llvm::ConstantInt* KindOf(llvm::IRBuilder<>& b, const ir::MmaInstruction& instru
   return b.getInt32(static_cast<uint32_t>(ir::InfoOf(instruction.kind).llvm));
 }
 
-llvm::Intrinsic::ID ScaledMma(ir::MmaKind kind) {
-  switch (kind) {
+llvm::Intrinsic::ID ScaledMma(const ir::MmaInstruction& instruction) {
+  const bool sparse = instruction.sparse;
+  switch (instruction.kind) {
     case ir::MmaKind::kMxf8f6f4:
-      return nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale;
+      return sparse ? nv::nvvm_tcgen05_mma_sp_shared_mxf8f6f4_block_scale
+                    : nv::nvvm_tcgen05_mma_shared_mxf8f6f4_block_scale;
     case ir::MmaKind::kMxf4:
-      return nv::nvvm_tcgen05_mma_shared_mxf4_block_scale;
+      // A factor for 32 elements, however many an instruction multiplies; without it there are two of them.
+      if (instruction.HasLongRows()) return nv::nvvm_tcgen05_mma_shared_mxf4_block_scale_block32;
+      return sparse ? nv::nvvm_tcgen05_mma_sp_shared_mxf4_block_scale : nv::nvvm_tcgen05_mma_shared_mxf4_block_scale;
     case ir::MmaKind::kMxf4nvf4:
-      return nv::nvvm_tcgen05_mma_shared_mxf4nvf4_block_scale_block16;
+      return sparse ? nv::nvvm_tcgen05_mma_sp_shared_mxf4nvf4_block_scale_block16
+                    : nv::nvvm_tcgen05_mma_shared_mxf4nvf4_block_scale_block16;
     default:
       break;
   }
-  LS_CHECK(false, "kind ", ir::InfoOf(kind).text, " has no scale factors");
+  LS_CHECK(false, "kind ", ir::InfoOf(instruction.kind).text, " has no scale factors");
 }
 
 std::string_view RegisterConstraint(DataType type) { return ir::IsInteger(type) ? "=r" : "=f"; }
@@ -88,12 +93,15 @@ void Emitter::TensorMmaA(const ir::MmaInstruction& instruction, Value* d, Value*
   Intrinsic(shift ? nv::nvvm_tcgen05_mma_tensor_ashift : nv::nvvm_tcgen05_mma_tensor, arguments);
 }
 void Emitter::TensorMmaScaled(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
-                              Value* accumulate, Value* a_scales, Value* b_scales) {
+                              Value* accumulate, Value* metadata, Value* a_scales, Value* b_scales) {
   constexpr uint32_t kCollectorDiscard = 0;
   const auto cells = [&](Value* address) { return b_.CreateIntToPtr(address, Pointer(kTensorSpace)); };
-  Intrinsic(ScaledMma(instruction.kind),
-            {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)), accumulate,
-             cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
+  std::vector<Value*> arguments = {cells(d), a_descriptor, b_descriptor, C32(InstructionDescriptorBits(instruction)),
+                                   accumulate};
+  if (instruction.sparse) arguments.push_back(cells(metadata));
+  arguments.insert(arguments.end(),
+                   {cells(a_scales), cells(b_scales), C32(static_cast<uint32_t>(ctas_)), C32(kCollectorDiscard)});
+  Intrinsic(ScaledMma(instruction), arguments);
 }
 void Emitter::TensorMmaSparse(const ir::MmaInstruction& instruction, Value* d, Value* a_descriptor, Value* b_descriptor,
                               Value* accumulate, Value* metadata) {

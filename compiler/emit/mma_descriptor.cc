@@ -74,6 +74,7 @@ uint32_t InstructionDescriptorBits(const ir::MmaInstruction& instruction) {
     descriptor.a_scale_byte = descriptor.b_scale_byte = static_cast<uint32_t>(instruction.scale_byte);
     descriptor.scale_format = instruction.kind == ir::MmaKind::kMxf4nvf4 ? kUe4m3Factors : kUe8m0Factors;
     descriptor.m_over_128 = static_cast<uint32_t>(instruction.m / 128);
+    descriptor.long_rows = instruction.HasLongRows() ? 1 : 0;
     return descriptor.Bits();
   }
   auto descriptor = DescriptorOf<InstructionDescriptor>(instruction);

@@ -52,7 +52,7 @@ struct ScaledInstructionDescriptor {
   uint32_t reserved_24 : 3 = 0;
   uint32_t m_over_128 : 2 = 0;
   uint32_t a_scale_byte : 2 = 0;
-  uint32_t reserved_31 : 1 = 0;
+  uint32_t long_rows : 1 = 0;  // K = 96, of kinds with 4-bit elements
 
   uint32_t Bits() const;
   static ScaledInstructionDescriptor FromBits(uint32_t bits);
@@ -69,7 +69,7 @@ struct Tcgen05MatrixDescriptor {
   uint64_t stride_over_16 : 14 = 0;
   uint64_t version : 3 = 1;
   uint64_t base_offset : 3 = 0;
-  uint64_t leading_mode : 1 = 0;
+  uint64_t leading_mode : 1 = 0;  // 1: the leading offset is an address
   uint64_t reserved_53 : 8 = 0;
   uint64_t swizzle : 3 = 0;
 

@@ -93,6 +93,27 @@ TEST(MmaDescriptor, ScaleFactorsHaveFieldsOfTheirOwn) {
   EXPECT_EQ(ScaledInstructionDescriptor::FromBits(bits).Bits(), bits);
 }
 
+// Bit 2, and twice the K; metadata of these kinds needs no selector.
+TEST(MmaDescriptor, ASparseAHasScaleFactorsToo) {
+  const ir::MmaInstruction dense =
+      ir::InstructionOf({.type = DataType::kE2m1}, {.type = DataType::kE2m1}, 256, 256, kNvRun);
+  ir::MmaInstruction sparse = dense.Sparse();
+  EXPECT_EQ(sparse.k, 128);
+  sparse.selector = 1;
+  EXPECT_EQ(InstructionDescriptorBits(dense), 0x10400480u);
+  EXPECT_EQ(InstructionDescriptorBits(sparse), 0x10400484u);
+}
+
+// Bit 31: 96 elements of K.
+TEST(MmaDescriptor, LongRowsAreOfFourBits) {
+  ir::MmaInstruction instruction =
+      ir::InstructionOf({.type = DataType::kE2m1}, {.type = DataType::kE2m1}, 128, 128, kNvRun);
+  EXPECT_FALSE(instruction.HasLongRows());
+  instruction.k = 96;
+  EXPECT_TRUE(instruction.HasLongRows());
+  EXPECT_EQ(InstructionDescriptorBits(instruction), 0x88200480u);
+}
+
 TEST(MmaDescriptor, ATilesDescriptorIsOfItsTarget) {
   const ir::SharedLayout tile{.type = DataType::kBf16,
                               .outer_axis = ir::Axis::kM,

@@ -5,6 +5,7 @@
 
 #include "base/integer_math.h"
 #include "base/text.h"
+#include "compiler/legality/check_blocks.h"
 #include "compiler/legality/check_direct.h"
 #include "compiler/legality/check_groups.h"
 #include "compiler/legality/promotion.h"
@@ -186,7 +187,8 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
 }
 
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
-Status CheckDepth(const Schedule& s, const Contraction& contraction, int least_bytes) {
+Status CheckDepth(const Schedule& s, const Contraction& contraction, const Target& target, int least_bytes) {
+  if (ir::HasLongRows(contraction.OperandBits(), s.tile_k)) return CheckLongRows(s, contraction, target);
   constexpr int kMostBytes = 512;
   const DataType operand = contraction.a.type();
   const int bits = contraction.OperandBits(), least = 8 * least_bytes / bits, most = 8 * kMostBytes / bits;
@@ -277,37 +279,6 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
                      ", or sum=fast"));
 }
 
-// Scale factors are in blocks of 128 rows and four runs of K, and the tensor core has all rows of a tile.
-Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& scaling, const Schedule& s,
-                        const Target& target) {
-  if (!target.mma.ScalesBlocks())
-    return Refused(Cat("scale=", ir::NameOf(contraction.scale), " needs matrix instructions with scale factors, which ",
-                       target.name, " has not; use scale=tensor or block"));
-  const bool rows_along_n = s.rows == RowSide::kN;
-  const std::string_view row_axis = rows_along_n ? "n" : "m", column_axis = rows_along_n ? "m" : "n";
-  const int rows = rows_along_n ? s.tile_n : s.tile_m, columns = rows_along_n ? s.tile_m : s.tile_n;
-  if (rows != ir::ScaleBlock::kRows)
-    return Refused(Cat("block scaling with rows=", row_axis, " needs tile ", row_axis, "=", ir::ScaleBlock::kRows,
-                       ", not ", rows));
-  // CUTLASS begins tiles at halves of a block. Nobody is known to begin them at quarters. One tile that covers all
-  // columns begins with a block; of groups only the device knows the rows.
-  constexpr int kHalf = ir::ScaleBlock::kRows / 2;
-  const int64_t extent = rows_along_n ? contraction.m : contraction.n;
-  const bool covers = columns >= extent && !(rows_along_n && contraction.grouped);
-  if (columns % kHalf != 0 && !covers)
-    return Refused(Cat("with block scaling tile ", column_axis, "=", columns, " is neither all of ", column_axis, "=",
-                       extent, " nor whole halves of blocks of scale factors; use ", kHalf, ", ", 2 * kHalf, ", ",
-                       3 * kHalf, " or ", 4 * kHalf));
-  const int depth = scaling.run * ir::ScaleBlock::kFactors;
-  if (s.tile_k % depth != 0)
-    return Refused(Cat("with block scaling tile k=", s.tile_k, " is not whole blocks of scale factors; use ", depth,
-                       " or ", 2 * depth));
-  if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
-    return Refused("block scaling loads operands by bulk copies; use a_load=tma b_load=tma");
-  if (s.b_keep > 0) return Refused("block scaling loads B with its scale factors; use b_keep=0");
-  return Ok();
-}
-
 // The types of both operands.
 Status CheckTypes(const Contraction& contraction, const Target& target) {
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
@@ -328,36 +299,6 @@ Status CheckPadded(const Contraction& contraction, const Schedule& s) {
     return Refused(Cat("only bulk copies pad elements of ", DataTypeName(source.type()), "; use ",
                        ir::OperandName(operand), "_load=tma"));
   }
-  return Ok();
-}
-
-// Metadata is in blocks of 128 rows, and instructions read twice as much of B as of A.
-Status CheckSparse(const Contraction& contraction, const Schedule& s, const Target& target) {
-  const DataType type = contraction.a.type();
-  if (!target.mma.multiplies_sparse)
-    return Refused(Cat("sparse=a multiplies by tcgen05.mma.sp, which ", target.name, " has not; use sparse=none"));
-  if (s.rows != RowSide::kM)
-    return Refused(
-        "only the first operand of a matrix instruction may be sparse, and rows=n swaps A and B; use rows=m");
-  if (s.tile_m != ir::MetadataBlock::kRows)
-    return Refused(Cat("sparse=a needs tile m=", ir::MetadataBlock::kRows, ", not ", s.tile_m));
-  const int depth = ir::MetadataBlock::Depth(type);
-  if (s.tile_k % depth != 0)
-    return Refused(
-        Cat("with sparse=a tile k=", s.tile_k, " is not whole blocks of metadata; use ", depth, " or ", 2 * depth));
-  constexpr int kPaddedSpan = 128;  // elements: bulk copies that pad allow no other swizzle
-  if (contraction.IsPadded(contraction.a) && s.tile_k / 2 % kPaddedSpan != 0)
-    return Refused(Cat("with sparse=a tile k=", s.tile_k, " has ", s.tile_k / 2, " stored ", DataTypeName(type),
-                       " of a row, which bulk copies pad in spans of ", kPaddedSpan, "; use ", 2 * kPaddedSpan));
-  if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
-    return Refused("sparse=a loads operands by bulk copies; use a_load=tma or pack, and the same of b_load");
-  if (s.b_keep > 0) return Refused("sparse=a loads B with the metadata of A; use b_keep=0");
-  constexpr int kLeastSpan = 64;  // bytes of B that an instruction reads along K
-  if (const int bytes = static_cast<int>(contraction.b.BytesOf(s.tile_n / s.ctas));
-      contraction.b.inner_axis == ir::Axis::kN && bytes % kLeastSpan != 0)
-    return Refused(Cat("with sparse=a and ", contraction.b.name, "_major=n rows of ", bytes,
-                       " bytes of B are not whole spans of ", kLeastSpan, "; use a tile n that is a multiple of ",
-                       s.ctas * 8 * kLeastSpan / ir::BitsOf(type)));
   return Ok();
 }
 
@@ -552,7 +493,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
   LS_TRY(CheckIntegerColumns(s, contraction.a.type()));
   LS_TRY(CheckTransposed(s, contraction.d.type(), contraction.scale));
-  LS_TRY(CheckDepth(s, contraction, pixels ? 32 : 128));
+  LS_TRY(CheckDepth(s, contraction, target, pixels ? 32 : 128));
   LS_TRY(CheckRings(s, target));
   // Positions of the implicit-GEMM index are padded to whole parts.
   const int a_rows = pixels ? s.cluster_n * s.tile_m : a_along_k ? s.tile_m : s.tile_k / contraction.a.compression;
@@ -566,8 +507,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.RowsArePixels();
   if (s.reuse == Reuse::kDirect) return CheckDirect(contraction, s, target);
-  if (const auto scaling = ir::BlockScalingOf(contraction.scale))
-    LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
+  if (const auto scaling = contraction.BlockScaling()) LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
   LS_TRY(CheckTypes(contraction, target));
   LS_TRY(CheckPadded(contraction, s));
   if (contraction.IsSparse()) LS_TRY(CheckSparse(contraction, s, target));

@@ -25,7 +25,7 @@ using ir::ValueId;
 constexpr int kFactorWarps = 4;  // for each operand
 
 ir::BlockScaling ScalingOf(const Contraction& contraction) {
-  const auto scaling = ir::BlockScalingOf(contraction.scale);
+  const auto scaling = contraction.BlockScaling();
   LS_CHECK(scaling.has_value(), "no scale factors in blocks");
   return *scaling;
 }

@@ -152,21 +152,22 @@ class RoleTraffic {
     return channel.tiles[static_cast<size_t>(tile)].layout;
   }
 
-  // An instruction works on 32 bytes of K, and with a sparse A on 64 of B, in the same time.
+  // An instruction works on 32 bytes of K, with a sparse A on 64 of B, or on 48 of both, in the same time.
   int64_t Steps() const { return program_.Steps(); }
-  static constexpr int64_t StepBytes() { return ir::kMmaRowBits / 8; }
+  int64_t StepBytes() const { return program_.StepBytes(); }
 
   // One MMA of a tile: `units` instructions a step, of `rows` rows each, of which `read` come from shared memory.
   Traffic Products(int64_t units, int64_t rows, int64_t read, bool idle) const {
     const int64_t instructions = Steps() * units;
     const int64_t timed = std::max<int64_t>(rows, target_.mma.full_rate_rows);
-    return {.mma_instructions = instructions,
-            .idle_mmas = idle ? instructions : 0,
-            .mma_shared_bytes = instructions *
-                                (read + program_.Columns() / program_.ctas * program_.Compression(ir::Operand::kA)) *
-                                StepBytes(),
-            // The rate is one of bytes: operands of other types take the clocks of 16-bit ones of the same bytes.
-            .mma_clocks = instructions * timed * program_.Columns() * StepBytes() / 2 / target_.mma_macs_per_clock};
+    return {
+        .mma_instructions = instructions,
+        .idle_mmas = idle ? instructions : 0,
+        .mma_shared_bytes = instructions *
+                            (read + program_.Columns() / program_.ctas * program_.Compression(ir::Operand::kA)) *
+                            StepBytes(),
+        // The rate is one of bytes: operands of other types take the clocks of 16-bit ones of the same bytes.
+        .mma_clocks = instructions * timed * program_.Columns() * (ir::kMmaRowBits / 16) / target_.mma_macs_per_clock};
   }
 
   const ir::Program& program_;

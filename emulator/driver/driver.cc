@@ -23,13 +23,13 @@ namespace {
 // In the order of Profile.
 constexpr DeviceProfile kProfiles[] = {
     {"b200", "laneshift emulator (B200 profile)", 10, 0, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a,
-     "sm_100a", true},
+     "sm_100a", true, false},
     {"h200", "laneshift emulator (H200 profile)", 9, 0, 132, 60 << 20, 1980000, 3201000, 6144, Chip::kSm90a, "sm_90a",
-     false},
+     false, false},
     {"b300", "laneshift emulator (B300 profile)", 10, 3, 148, 132 << 20, 1965000, 3996000, 8192, Chip::kSm100a,
-     "sm_103a", true},
+     "sm_103a", true, true},
     {"thor", "laneshift emulator (Thor profile)", 11, 0, 20, 32 << 20, 1575000, 4266000, 256, Chip::kSm100a, "sm_110a",
-     true},
+     true, false},
 };
 
 }  // namespace
@@ -174,6 +174,7 @@ CuResult DriverState::RunHeld() {
   machine.accepts_cancellation = options.cancellation == Cancellation::kAccept;
   machine.multiprocessors = static_cast<uint32_t>(profile.multiprocessors);
   machine.has_tensor_memory = profile.tensor_memory;
+  machine.has_long_rows = profile.long_rows;
   std::optional<GlobalOrder> order;
   if (machine.hazards != nullptr) machine.order = &order.emplace(*meter);
   std::vector<Launch> batch;

@@ -34,6 +34,7 @@ struct DeviceProfile {
   Chip chip;
   const char* target;
   bool tensor_memory;
+  bool long_rows;  // K = 96 of 4-bit kinds
 };
 // Of the chip that the options name, with as many multiprocessors as they ask for.
 DeviceProfile ProfileOf(const Options& options);

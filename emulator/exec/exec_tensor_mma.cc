@@ -35,6 +35,7 @@ MmaRequest RequestOf(Warp& w, const Instruction& i, const MmaForm& form, int lan
   };
   MmaRequest request;
   request.qualifiers = QualifiersOf(i, form);
+  request.qualifiers.long_rows = w.cta().cluster().machine().has_long_rows;
   request.d = tensor(i[0]);
   if (i[1].is_address) {
     request.a = tensor(i[1]);

@@ -53,6 +53,7 @@ struct EmulatedMachine {
   bool has_tensor_memory = false;
   TensorMapEdits* map_edits = nullptr;
   Policies policies;
+  bool has_long_rows = false;        // of the 4-bit kinds of tcgen05.mma: K = 96
   bool accepts_cancellation = true;  // clusterlaunchcontrol.try_cancel
   EventTrace* trace = nullptr;       // of the first cluster of each launch; nullptr: nobody looks
 };

@@ -49,6 +49,8 @@ std::optional<ElementType> TypeOf(Tcgen05Kind kind, uint32_t code) {
   return std::nullopt;
 }
 
+constexpr int kMxf4LongK = 96;  // of the 4-bit kinds on sm_103a
+
 int DenseK(Tcgen05Kind kind) {
   switch (kind) {
     case Tcgen05Kind::kF16:
@@ -169,11 +171,18 @@ std::optional<std::string> DecodeScales(const MmaQualifiers& q, uint32_t bits, T
   if (d.scale == ScaleType::kUe4m3 && (q.kind != Tcgen05Kind::kMxf4nvf4 || d.scale_factors != 4)) {
     return std::string("scale type ue4m3 (bit 23 clear) exists only for mxf4nvf4 with 4 scale factors");
   }
-  for (int id : {d.scale_a_id, d.scale_b_id}) {
-    if (id % d.scale_factors != 0) return base::Cat("scale factor id ", id, " with ", d.scale_factors, " factors");
+  // K = 96 has half as many factors again, which continue in the next cell.
+  int step = d.scale_factors;
+  if (q.kind != Tcgen05Kind::kMxf8f6f4 && Field(bits, 31, 1)) {
+    if (!q.long_rows) return std::string("K=96 (bit 31) exists on sm_103a only");
+    if (q.sparsity == SparseForm::kSparse) return std::string("K=96 (bit 31) is for dense A only");
+    step = d.scale_factors / 2;
+    d.scale_factors += step;
+    d.k = kMxf4LongK;
   }
-  if (q.kind != Tcgen05Kind::kMxf8f6f4 && Field(bits, 31, 1))
-    return std::string("K=96 (bit 31) exists on sm_103a only");
+  for (int id : {d.scale_a_id, d.scale_b_id}) {
+    if (id % step != 0) return base::Cat("scale factor id ", id, " with ", d.scale_factors, " factors");
+  }
   return std::nullopt;
 }
 

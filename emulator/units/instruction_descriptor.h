@@ -28,6 +28,7 @@ struct MmaQualifiers {
   WeightMode weight_mode = WeightMode::kOrdinary;
   int scale_vector =
       0;  // scale factors per row: 1, 2, 4 for .scale_vec::NX (block16 = 4, block32 = 1 or 2); 0: the default
+  bool long_rows = false;  // the device has K = 96 of the 4-bit kinds, and absolute leading offsets (sm_103a)
 
   bool operator==(const MmaQualifiers&) const = default;
 };
@@ -43,7 +44,13 @@ struct Tcgen05Descriptor {
   int max_column_shift = 0;  // .ws: 0, 8, 16 or 32
   bool saturate = false, negate_a = false, negate_b = false;
   bool transpose_a = false, transpose_b = false;  // M-major A, N-major B
+
+  // Rows of 48 bytes of K; otherwise 32.
+  bool LongRows() const { return k == 96; }
 };
+// Columns of Tensor Memory from a cell of four scale factors of a row to the next four, for `count` rows or columns:
+// those of whole blocks of 128 (as CUTLASS lays them out for K = 96).
+inline int ScaleCellStep(int count) { return (count + 127) / 128 * 4; }
 
 Result<Tcgen05Descriptor> DecodeInstructionDescriptor(const MmaQualifiers& qualifiers, uint32_t bits,
                                                       const Policies& policies = {});

@@ -63,6 +63,26 @@ TEST(Tcgen05Descriptor, DecodesTheWorkedValues) {
   EXPECT_EQ(DecodeInstructionDescriptor(nv4, 0x08200480)->scale, ScaleType::kUe4m3);
 }
 
+// Bit 31 of the 4-bit kinds: half as many scale factors again.
+TEST(Tcgen05Descriptor, RowsOf96ElementsAreOfDevicesThatHaveThem) {
+  MmaQualifiers mx4{Tcgen05Kind::kMxf4}, nv4{Tcgen05Kind::kMxf4nvf4};
+  nv4.scale_vector = 4;
+  EXPECT_NE(DecodeInstructionDescriptor(nv4, 0x88200480).error().message.find("sm_103a only"), std::string::npos);
+  mx4.long_rows = nv4.long_rows = true;
+  const auto nv = DecodeInstructionDescriptor(nv4, 0x88200480 | 2u << 4 | 2u << 29);
+  ASSERT_TRUE(nv) << nv.error().message;
+  EXPECT_EQ(nv->k, 96);
+  EXPECT_EQ(nv->scale_factors, 6);
+  EXPECT_EQ(nv->scale_a_id, 2);
+  EXPECT_FALSE(DecodeInstructionDescriptor(nv4, 0x88200480 | 1u << 4));
+  const auto mx = DecodeInstructionDescriptor(mx4, 0x88A00480 | 3u << 4 | 1u << 29);
+  ASSERT_TRUE(mx) << mx.error().message;
+  EXPECT_EQ(mx->scale_factors, 3);
+  EXPECT_EQ(mx->scale_b_id, 3);
+  nv4.sparsity = SparseForm::kSparse;
+  EXPECT_NE(DecodeInstructionDescriptor(nv4, 0x88200484).error().message.find("dense A only"), std::string::npos);
+}
+
 TEST(Tcgen05Descriptor, RefusesWhatIsWrongByName) {
   const auto message = [](MmaQualifiers q, uint32_t bits) {
     const auto d = DecodeInstructionDescriptor(q, bits);

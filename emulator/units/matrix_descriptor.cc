@@ -69,7 +69,10 @@ inline uint32_t LinearAddress(const MatrixDescriptor& d, const OperandTile& t, i
     if (d.swizzle == MatrixSwizzle::kNone) {
       return d.start + row % 8 * 16 + row / 8 * d.stride + byte / 16 * d.leading + byte % 16;
     }
-    return d.start + row % 8 * span + row / 8 * d.stride + byte;
+    const uint32_t of_row = row % 8 * span + row / 8 * d.stride;
+    // The start may be within a row of the tile, which begins at a multiple of the span.
+    if (const uint32_t at = d.start % span + byte; d.absolute && at >= span) return d.leading + of_row + at - span;
+    return d.start + of_row + byte;
   }
   const auto element = static_cast<uint32_t>(t.element_bytes);
   const uint32_t k = static_cast<uint32_t>(k_byte) / element;
@@ -100,7 +103,7 @@ uint32_t SwizzleAddress(MatrixSwizzle swizzle, uint32_t address, uint32_t base_o
   return Swizzled(RuleOf(swizzle), address, base_offset);
 }
 
-Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& policies) {
+Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& policies, bool absolute) {
   const auto bad = [&](auto... why) {
     return MakeError(ErrorCode::kInvalidArgument, base::Cat("tcgen05 matrix descriptor ", Hex(bits), ": ", why...));
   };
@@ -112,7 +115,10 @@ Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& 
   const std::optional<MatrixSwizzle> swizzle = Tcgen05Swizzle(Field(bits, 61, 3));
   if (!swizzle) return bad("swizzle code ", Field(bits, 61, 3), " does not exist; 0, 1, 2, 4 and 6 do");
   d.swizzle = *swizzle;
-  if (Field(bits, 52, 1) != 0) return bad("bit 52, the absolute leading offset, exists on sm_103a only");
+  d.absolute = Field(bits, 52, 1) != 0;
+  if (d.absolute && !absolute) return bad("bit 52, the absolute leading offset, exists on sm_103a only");
+  if (d.absolute && (d.swizzle != MatrixSwizzle::k128B || d.base_offset != 0))
+    return bad("bit 52, the absolute leading offset, needs 128B swizzle and a base offset of 0");
   if (d.base_offset != 0 && policies.base_offset == BaseOffset::kRefused) {
     return bad("base offset ", d.base_offset, " is not supported; align the tile and use 0");
   }
@@ -153,6 +159,7 @@ void ForEachRun(const MatrixDescriptor& d, const OperandTile& t, Visit visit) {
     for (int mn = 0; mn < t.mn; ++mn) {
       uint32_t linear = LinearAddress(d, t, mn, 0);
       for (int byte = 0; byte < t.k_bytes; byte += 16, linear += step) {
+        if (d.absolute) linear = LinearAddress(d, t, mn, byte);
         visit(mn, byte, Swizzled(rule, linear & kAddressMask, d.base_offset), 16);
       }
     }

@@ -34,10 +34,14 @@ struct MatrixDescriptor {
   uint32_t stride = 0;   // stride byte offset, SBO
   uint32_t base_offset = 0;
   MatrixSwizzle swizzle = MatrixSwizzle::kNone;
+  // `leading` is the address at which the bytes of K after the end of a row's span begin, in its first row (K-major
+  // with 128B swizzle).
+  bool absolute = false;
 };
 
 // Errors name the bits that are wrong, and say so when the value looks like one of the other architecture.
-Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& policies = {});
+// `absolute`: whether the device has absolute leading offsets (sm_103a).
+Result<MatrixDescriptor> DecodeTcgen05Descriptor(uint64_t bits, const Policies& policies = {}, bool absolute = false);
 Result<MatrixDescriptor> DecodeWgmmaDescriptor(uint64_t bits);
 
 // The tile that an instruction reads: rows of A or columns of B (mn), by bytes of K (element_bytes wide).

@@ -49,6 +49,29 @@ TEST(MatrixDescriptor, RefusesWhatIsWrongByName) {
   EXPECT_EQ(DecodeWgmmaDescriptor(uint64_t{3} << 62)->swizzle, MatrixSwizzle::k32B);
 }
 
+// Rows of 48 bytes that begin 96 bytes within a span of 128 go on in the one that the descriptor names.
+TEST(MatrixDescriptor, RowsGoOnAtAnAbsoluteAddress) {
+  constexpr uint32_t kTile = 0x400, kNext = 0x2400;
+  const uint64_t bits = 0x4010404000000000 | uint64_t{kNext >> 4} << 16 | (kTile + 96) >> 4;
+  EXPECT_FALSE(DecodeTcgen05Descriptor(bits));
+  const auto d = DecodeTcgen05Descriptor(bits, {}, true);
+  ASSERT_TRUE(d) << d.error().message;
+  const OperandTile tile{.mn = 16, .k_bytes = 48};
+  for (int row = 0; row < 16; ++row) {
+    const uint32_t of_row = static_cast<uint32_t>(row % 8 * 128 + row / 8 * 1024);
+    for (int byte = 0; byte < 48; ++byte) {
+      const uint32_t linear = byte < 32 ? kTile + of_row + 96 + static_cast<uint32_t>(byte)
+                                        : kNext + of_row + static_cast<uint32_t>(byte) - 32;
+      EXPECT_EQ(ByteAddress(*d, tile, row, byte), SwizzleAddress(MatrixSwizzle::k128B, linear)) << row << " " << byte;
+    }
+  }
+  const std::vector<uint32_t> pieces = PieceOffsets(*d, tile);
+  ASSERT_EQ(pieces.size(), 16u * 3);
+  EXPECT_EQ(pieces[2], kNext);
+  EXPECT_NE(DecodeTcgen05Descriptor(bits & ~(uint64_t{7} << 61), {}, true).error().message.find("needs 128B swizzle"),
+            std::string::npos);
+}
+
 // The canonical layouts as CuTe writes them, ((8,m),(T,2k)) : strides in elements, evaluated digit by digit, with the
 // swizzle applied as a bit permutation of the address: an independent spelling of the manual's tables.
 uint32_t SwizzledByBits(MatrixSwizzle swizzle, uint32_t address) {

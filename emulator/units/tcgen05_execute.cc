@@ -82,11 +82,12 @@ class Execution {
   // The rows of A that `group` multiplies.
   Status LoadA(int cta, int group, OperandRows& a) {
     std::vector<uint8_t>& bytes = buffers_.bytes_a;
-    bytes.resize(static_cast<size_t>(rows_) * kStepBytes);
+    const auto row_bytes = static_cast<size_t>(plan_.tile_a.k_bytes);
+    bytes.resize(static_cast<size_t>(rows_) * row_bytes);
     const auto* address = std::get_if<TensorAddress>(&plan_.request.a);
     const CtaState& state = ctas_[static_cast<size_t>(cta)];
     if (address == nullptr) {
-      GatherTile(plan_.a, plan_.tile_a, state.shared, bytes.data(), kStepBytes, plan_.pieces_a);
+      GatherTile(plan_.a, plan_.tile_a, state.shared, bytes.data(), row_bytes, plan_.pieces_a);
     } else {
       for (int m = 0; m < rows_; ++m) {
         const int lane = LaneOf(plan_.layout, m, SourceOf(group), address->lane);
@@ -95,7 +96,7 @@ class Execution {
     }
     const Packing packing = PackingOf(plan_, shape_.a, address != nullptr);
     if (plan_.request.metadata) return LoadSparse(cta, group, packing, bytes, a);
-    a.Load(OperandRows::Side::kA, shape_.a, packing, rows_, shape_.k, bytes.data(), kStepBytes, shape_.negate_a);
+    a.Load(OperandRows::Side::kA, shape_.a, packing, rows_, shape_.k, bytes.data(), row_bytes, shape_.negate_a);
     return Ok();
   }
 
@@ -130,16 +131,20 @@ class Execution {
   Status FetchScales(int cta, TensorAddress address, int id, int count, int lanes, int copies, const char* name,
                      std::vector<uint8_t>& to) {
     const TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
+    const int end = id + shape_.scale_factors;
     for (int i = 0; i < count; ++i) {
-      const int column = address.column + i / 32;
-      const uint32_t word = memory.Read(lanes + i % 32, column);
-      for (int copy = 1; copy < copies; ++copy) {
-        if (memory.Read(lanes + 32 * copy + i % 32, column) == word) continue;
-        return MakeError(ErrorCode::kInvalidArgument,
-                         base::Cat("scale factors of ", name, " differ between lanes ", lanes + i % 32, " and ",
-                                   lanes + 32 * copy + i % 32, " of column ", column, ": all copies must be equal"));
+      for (int cell = 0; 4 * cell < end; ++cell) {
+        const int column = address.column + i / 32 + cell * ScaleCellStep(count);
+        const uint32_t word = memory.Read(lanes + i % 32, column);
+        for (int copy = 1; copy < copies; ++copy) {
+          if (memory.Read(lanes + 32 * copy + i % 32, column) == word) continue;
+          return MakeError(ErrorCode::kInvalidArgument,
+                           base::Cat("scale factors of ", name, " differ between lanes ", lanes + i % 32, " and ",
+                                     lanes + 32 * copy + i % 32, " of column ", column, ": all copies must be equal"));
+        }
+        for (int s = std::max(id, 4 * cell); s < std::min(end, 4 * cell + 4); ++s)
+          to.push_back(static_cast<uint8_t>(word >> (8 * (s % 4))));
       }
-      for (int s = 0; s < shape_.scale_factors; ++s) to.push_back(static_cast<uint8_t>(word >> (8 * (id + s))));
     }
     return Ok();
   }

@@ -33,6 +33,8 @@ Status CheckForm(const MmaRequest& r, const Tcgen05Descriptor& shape, const Poli
   }
   if (r.scale_d < 0 || r.scale_d > 15) return Bad(r, base::Cat("scale-input-d ", r.scale_d, " must be 0 to 15"));
   const bool tensor_a = std::holds_alternative<TensorAddress>(r.a);
+  if (tensor_a && shape.LongRows())
+    return Bad(r, "K=96 with A in Tensor Memory: where A lies is not known here", ErrorCode::kUnsupported);
   if (r.shift_a && !tensor_a) return Bad(r, ".ashift needs A in Tensor Memory");
   if (r.shift_a && shape.m != 128 && shape.m != 256)
     return Bad(r, base::Cat(".ashift needs M 128 or 256, not ", shape.m));
@@ -149,11 +151,16 @@ Status PlanTensorRanges(const MmaRequest& r, const PlannedMma& plan, int cta, To
                "metadata"));
   }
   if (IsBlockScaled(r.qualifiers.kind)) {
-    const auto columns = [](int count) { return static_cast<uint16_t>((count + 31) / 32); };
-    LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_a.column, columns(rows)}, "scale factors of A"));
+    const auto columns = [&](int count, int id) {
+      const int cells = (id + shape.scale_factors + 3) / 4;
+      return static_cast<uint16_t>((cells - 1) * ScaleCellStep(count) + (count + 31) / 32);
+    };
+    LS_TRY(
+        add(touched.tensor_reads, {0, 128, r.scales_a.column, columns(rows, shape.scale_a_id)}, "scale factors of A"));
     // The 2x2 data path keeps the two halves of N next to each other in the lanes, the others one after another in
     // columns.
-    LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_b.column, columns(shape.n / groups)}, "scale factors of B"));
+    LS_TRY(add(touched.tensor_reads, {0, 128, r.scales_b.column, columns(shape.n / groups, shape.scale_b_id)},
+               "scale factors of B"));
   }
   return Ok();
 }
@@ -214,14 +221,15 @@ Result<PlannedMma> PlanMma(const MmaRequest& request, std::span<const SharedWind
     LS_ASSIGN(plan.zero_columns, DecodeZeroColumns(*request.zero_columns, shape, policies));
   }
 
-  const int b_bytes = request.qualifiers.sparsity == SparseForm::kSparse ? 64 : 32;
-  plan.tile_a = TileOf(shape, true, shape.m / plan.ctas, 32);
+  const int a_bytes = shape.LongRows() ? 48 : 32;
+  const int b_bytes = request.qualifiers.sparsity == SparseForm::kSparse ? 64 : a_bytes;
+  plan.tile_a = TileOf(shape, true, shape.m / plan.ctas, a_bytes);
   plan.tile_b = TileOf(shape, false, shape.n / plan.ctas + plan.zero_columns.shift, b_bytes);
-  LS_ASSIGN(plan.b, DecodeTcgen05Descriptor(request.b, policies));
+  LS_ASSIGN(plan.b, DecodeTcgen05Descriptor(request.b, policies, request.qualifiers.long_rows));
   LS_TRY(CheckSwizzle(request, plan.b, plan.tile_b, "B"));
   const auto* a = std::get_if<uint64_t>(&request.a);
   if (a != nullptr) {
-    LS_ASSIGN(plan.a, DecodeTcgen05Descriptor(*a, policies));
+    LS_ASSIGN(plan.a, DecodeTcgen05Descriptor(*a, policies, request.qualifiers.long_rows));
     LS_TRY(CheckSwizzle(request, plan.a, plan.tile_a, "A"));
   }
   if (request.shift_a) {

@@ -89,7 +89,7 @@ enum class Scaling : uint8_t {
   // kMxRun of k, in the 128x4 layout of cuBLASLt and CUTLASS: blocks of 128 rows x 4 factors, 512 bytes each, in which
   // the factor of row r and run s is byte (r % 32) * 16 + (r / 32) * 4 + s; the blocks along k of 128 rows follow each
   // other, then those of the next 128 rows, then those of the next matrix. Blocks are whole: factors beyond m, n or k
-  // are not NaN (0xff).
+  // are not NaN (0xff). With a sparse A a factor of A and of B is for 2 * kMxRun of k, and of kNv for 2 * kNvRun.
   kMx,
   // NVFP4 (e2m1): the same with ue4m3 factors, one for kNvRun of k, and an f32 factor for each of A and B, by which the
   // sums are multiplied. Factors beyond m, n or k are not NaN (0x7f, 0xff).
@@ -118,7 +118,9 @@ constexpr int kNvRun = 16;
 // says which (laneshift/sparsity.h).
 enum class Sparsity : uint8_t {
   kNone,
-  kA,  // A is 2:4 sparse, and 1:2 of tf32: m x k/2 elements in memory, by tcgen05.mma.sp on sm_100a
+  // A is 2:4 sparse, 1:2 of tf32, and in pairs of neighbours if A and B are e2m1 with scale factors of blocks (4:8): m
+  // x k/2 elements in memory, by tcgen05.mma.sp on sm_100a.
+  kA,
 };
 
 // An operand that no kernel writes which may still run when this one is launched, as the weights of a layer: its first

@@ -150,7 +150,7 @@ HostTensor RandomOperand(const Problem& problem, OperandRole role, uint64_t seed
   HostTensor operand = HostTensor::Random(shape, role, seed);
   if (role != OperandRole::kMetadataA) return operand;
   // Two codes in each random byte.
-  const std::span<const uint8_t> codes = ir::SparseCodes(Stored(problem, OperandRole::kA).type);
+  const std::span<const uint8_t> codes = ir::SparseCodes(ir::OperandBitsOf(std::get<GemmProblem>(problem)));
   for (std::byte& byte : operand.bytes) {
     const auto random = std::to_integer<size_t>(byte);
     byte = std::byte(codes[random % codes.size()] | codes[random / codes.size() % codes.size()] << 4);

@@ -34,7 +34,8 @@ void Describe(const GemmProblem& p, ProductView& view) {
   view.d = MatrixPlace(p.stride_d, p.ldd, 1);
   view.bias_axis = p.bias == BiasAxis::kNone ? 0 : p.bias == BiasAxis::kM ? 1 : 2;
   if (p.sparse == Sparsity::kNone) return;
-  view.sparse_group = DataTypeBits(p.a) == 32 ? 2 : 4;
+  const bool pairs = p.a == DataType::kE2m1 && p.b == DataType::kE2m1 && ir::BlockScalingOf(p.scale);
+  view.sparse_group = DataTypeBits(p.a) == 32 ? 2 : pairs ? 8 : 4;
   view.sparse_wide = DataTypeBits(p.a) > 8 ? 1 : 0;
 }
 
@@ -138,7 +139,9 @@ ProductView ViewOf(const Problem& problem) {
         Describe(kind, view);
         view.alpha = kind.alpha;
         view.beta = kind.beta;
-        const std::optional<ir::BlockScaling> blocks = ir::BlockScalingOf(kind.scale);
+        Sparsity sparse = Sparsity::kNone;
+        if constexpr (requires { kind.sparse; }) sparse = kind.sparse;
+        const std::optional<ir::BlockScaling> blocks = ir::BlockScalingOf(kind.scale, sparse);
         view.scale_run = blocks ? blocks->run : kind.scale == Scaling::kBlock ? kScaleRun : 0;
         view.scale_blocks = blocks ? 1 : 0;
         view.scale_rows = view.m;

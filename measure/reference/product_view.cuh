@@ -114,7 +114,8 @@ struct ProductView {
     return start + At(b, at);
   }
   // Of a sparse A: the byte of the metadata that has the code of element q of row i, and how far up in it. 128 rows and
-  // 32 groups have 2048 bytes: 16 for each of 128 lanes, in four words, a word for eight groups of wide elements.
+  // 32 groups have 2048 bytes: 16 for each of 128 lanes, in four words, a word for eight groups of wide elements. A group
+  // is 4 elements, or 2 of tf32, or 4 pairs of those of four bits.
   LS_BOTH long long CodeByte(long long product, long long i, long long q, int* shift) const {
     const long long depth = 32 * sparse_group, blocks = (k + depth - 1) / depth, row_blocks = (m + 127) / 128;
     const long long block = (product * blocks + q / depth) * row_blocks + i / 128;
@@ -131,6 +132,7 @@ struct ProductView {
   LS_BOTH long long StoredIndex(int code, long long q) const {
     const int at = (int)(q % sparse_group), first = code & 3, second = code >> 2;
     if (sparse_group == 2) return at == first / 2 ? q / 2 : -1;
+    if (sparse_group == 8) return at / 2 == first ? q / 8 * 4 + at % 2 : at / 2 == second ? q / 8 * 4 + 2 + at % 2 : -1;
     return at == first ? q / 4 * 2 : at == second ? q / 4 * 2 + 1 : -1;
   }
   // The element of C or D.

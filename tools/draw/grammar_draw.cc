@@ -179,12 +179,12 @@ class ProblemDraw {
 
   // Mostly with whole groups along K, which was drawn before.
   std::string DrawSparsity() {
-    constexpr int64_t kGroup = 4;
+    const auto group = dice_.Of(std::to_array<int64_t>({4, 8}));  // 8: of e2m1 in pairs
     const bool whole = dice_.Chance(0.9);
     for (std::string& word : words_) {
       if (!whole || !word.starts_with("k=")) continue;
       const auto k = base::ParseInt(std::string_view(word).substr(2));
-      if (k) word = Cat("k=", (*k + kGroup - 1) / kGroup * kGroup);
+      if (k) word = Cat("k=", (*k + group - 1) / group * group);
     }
     return "a";
   }

@@ -102,8 +102,18 @@ TensorCells OperandA(SlotAt slot, const ir::SharedLayout& tile) {
   return cells;
 }
 
-TensorCells Metadata(SlotAt slot) {
+bool IsMetadata(const FilledBy& filler) { return ir::MetadataBlock::Holds(*filler.layout); }
+
+// In the last columns of a slot.
+TensorCells Metadata(SlotAt slot, const std::vector<FilledBy>& fillers) {
   TensorCells& cells = slot.cells;
+  int first = cells.columns;
+  for (const FilledBy& filler : fillers) {
+    if (IsMetadata(filler)) first = std::min(first, filler.op->As<ir::BlockCopyAttrs>().column);
+  }
+  if (first > 0) cells.name += " of A's metadata";
+  cells.column += first;
+  cells.columns -= first;
   cells.contents = "metadata of A";
   cells.layout = slot.OwnRows().Add(cells.rows, "1@TLane").Add(cells.columns, "1@TCol").At(cells.column);
   return cells;
@@ -116,7 +126,7 @@ TensorCells ScaleFactors(SlotAt slot, ir::Axis axis, const std::vector<FilledBy>
   int first = cells.columns, copies = 0, blocks = 0, step = 0;
   DataType type{};
   for (const FilledBy& filler : fillers) {
-    if (filler.layout->outer_axis != axis) continue;
+    if (filler.layout->outer_axis != axis || IsMetadata(filler)) continue;
     const auto& copy = filler.op->As<ir::BlockCopyAttrs>();
     first = std::min(first, copy.column);
     step = copy.step;
@@ -146,13 +156,11 @@ void AddSlot(const SlotAt& slot, const std::vector<FilledBy>& fillers, std::vect
     return;
   }
   const FilledBy& first = fillers[0];
-  if (first.op->kind == OpKind::kTensorCopy) {
-    all.push_back(OperandA(slot, *first.layout));
-  } else if (ir::MetadataBlock::Holds(*first.layout)) {
-    all.push_back(Metadata(slot));
-  } else {
+  if (first.op->kind == OpKind::kTensorCopy) return all.push_back(OperandA(slot, *first.layout));
+  if (!IsMetadata(first)) {
     for (const ir::Axis axis : {ir::Axis::kM, ir::Axis::kN}) all.push_back(ScaleFactors(slot, axis, fillers));
   }
+  if (std::any_of(fillers.begin(), fillers.end(), IsMetadata)) all.push_back(Metadata(slot, fillers));
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// What a schedule may be where the tensor core reads blocks from Tensor Memory besides an accumulator: scale factors
+// and metadata, and rows of 48 bytes, which only instructions with scale factors have.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "compiler/contraction/contraction.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// kUnsupported names the rule. `scaling`: that of the contraction.
+Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& scaling, const Schedule& s,
+                        const target::Target& target);
+// REQUIRES: A is sparse.
+Status CheckSparse(const Contraction& contraction, const Schedule& s, const target::Target& target);
+// REQUIRES: ir::HasLongRows of the block of K.
+Status CheckLongRows(const Schedule& s, const Contraction& contraction, const target::Target& target);
+
+}  // namespace laneshift::compiler
