@@ -24,6 +24,9 @@ using ir::ValueId;
 
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr double kPromoteOperations = 1;  // of an element
+// Of a scale factor of a column of the accumulator: its product with that of the rows, and the load, which may be one
+// for two or four.
+constexpr double kFactorOperations = 1.5;
 // Of an element of a run whose filters' gradient is summed: a lane finds its pixels for all eight channels of each.
 constexpr double kOperationsOfRun = 16;
 constexpr int64_t kRunsOfWarp = 4;
@@ -294,7 +297,18 @@ class StepWriter {
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
     if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
     if (std::holds_alternative<ir::LoadSumsAttrs>(op.attrs)) ReadAccumulator(steps, program_.Columns());
+    if (const auto* slot = std::get_if<ir::SlotScaleFactorsAttrs>(&op.attrs)) ReadFactors(steps, *slot);
     if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs)) AddPromoted(steps);
+  }
+
+  // Of columns of the accumulator, a factor is for as many elements as a lane has rows.
+  void ReadFactors(StepList& steps, const ir::SlotScaleFactorsAttrs& attrs) {
+    if (program_.row_axis == ir::Axis::kM) return;
+    const int rows_of_lane = ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
+    const int columns = attrs.columns == 0 ? program_.Columns() : attrs.columns;
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = static_cast<double>(columns) * program_.Rows() / Warpgroups() / program_.Blocks(role_),
+                .operations = kFactorOperations / rows_of_lane});
   }
 
   // Warpgroups that multiply add their own rows, and do not wait for each other.

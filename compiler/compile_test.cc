@@ -18,7 +18,7 @@ Schedule ScheduleFor(const target::Target& target, std::string_view text) {
   Schedule schedule = ParseSchedule(text)->value;
   if (target.Has(target::Feature::kWgmma)) {
     schedule.acc_stages = 1;
-    schedule.math_warpgroups = (schedule.rows == RowSide::kM ? schedule.tile_m : schedule.tile_n) / 64;
+    schedule.math_warpgroups = std::min((schedule.rows == RowSide::kM ? schedule.tile_m : schedule.tile_n) / 64, 2);
   }
   return schedule;
 }
@@ -184,6 +184,10 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_parts", "sm_100a", "grouped_gemm groups=4 m=256 n=256 k=2048 layout=k", "tile=128x128 stages=4"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_slot_scales", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block", "tile=128x160x128 stages=3"},
+      {"gemm_slot_scales_rows_n", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block",
+       "tile=128x256x128 stages=3 rows=n"},
+      {"gemm_slot_scales_rows_n", "sm_100a", "grouped_gemm groups=4 m=1024 n=256 k=512 a=e4m3 scale=block",
+       "tile=64x128x128 stages=5 rows=n d_store=rows"},
       {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_padded", "sm_100a", "gemm m=256 n=256 k=256 a=e2m1 b=e3m2", "tile=128x128x128 stages=4"},
       {"gemm_padded_mx", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 b=e2m3 scale=mx", "tile=128x128x128 stages=3"},

@@ -137,7 +137,8 @@ bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule,
     };
     return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
   };
-  return contraction.scale == Scaling::kBlock && !target.mma.AccumulatesInTensorMemory() &&
+  const bool pays = !target.mma.AccumulatesInTensorMemory() || schedule.rows == RowSide::kN;
+  return contraction.scale == Scaling::kBlock && pays &&
          schedule.a_load != LoadPath::kCopy && schedule.b_load != LoadPath::kCopy && reaches(contraction.a) &&
          reaches(contraction.b);
 }
