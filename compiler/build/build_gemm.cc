@@ -96,7 +96,7 @@ void AddScaleFactors(const Schedule& schedule, const target::Target& target, con
 }
 
 // Those that the role that promotes applies to sums: in the slots of the ring after the operands, or, if another role
-// takes these, of a ring of their own.
+// takes these, of a separate ring.
 void AddScaleTiles(const Schedule& schedule, const target::Target& target, KernelParts& parts) {
   SlotScales& scales = parts.terms.scale_tiles;
   if (target.mma.AccumulatesInTensorMemory()) {
