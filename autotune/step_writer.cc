@@ -319,9 +319,9 @@ class StepWriter {
                 .elements = Elements() / Warpgroups() / program_.Blocks(role_),
                 .operations = kPromoteOperations});
   }
-  // Loads of a warp for the scale factors of the columns that its lanes hold, each as long as a row of an operand: lanes
-  // that read the same take one turn, and two adjacent factors no longer than one (fitted to six kernels on an H200,
-  // 2026-11-27).
+  // Loads of a warp for the scale factors of the columns that its lanes hold, each as long as a row of an operand:
+  // lanes that read the same take one turn, and two adjacent factors no longer than one (fitted to six kernels on an
+  // H200, 2026-11-27).
   double FactorReads(const std::vector<Op>& body) const {
     constexpr double kAdjacent = 2;
     if (program_.row_axis == ir::Axis::kM) return 0;

@@ -80,8 +80,7 @@ BlockFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile,
   return scale_factors;
 }
 
-BlockFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot,
-                                                          ValueId block) const {
+BlockFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot, ValueId block) const {
   if (!scale_tiles.InSlots() || tile.scale_starts.empty()) return {};
   BlockFactors scale_factors{.slot = slot, .number = block, .tile = &tile};
   if (ReadsWithSums()) return scale_factors;

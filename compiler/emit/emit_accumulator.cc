@@ -49,9 +49,8 @@ void RoleEmitter::ReadScaleFactors(const Op& op) {
 void RoleEmitter::SlotScaleFactors(const Op& op) {
   const auto& attrs = op.As<ir::SlotScaleFactorsAttrs>();
   const Slot& slot = SlotOf(op);
-  scale_factors_[op.result] =
-      EmitSlotScaleFactors(cx_, attrs, Tile(slot, attrs.a_tile), Tile(slot, attrs.b_tile),
-                           {Index(op, 1), Index(op, 2), Index(op, 3)});
+  scale_factors_[op.result] = EmitSlotScaleFactors(cx_, attrs, Tile(slot, attrs.a_tile), Tile(slot, attrs.b_tile),
+                                                   {Index(op, 1), Index(op, 2), Index(op, 3)});
 }
 
 void RoleEmitter::ClearPromoted(const Op&) {

@@ -138,9 +138,8 @@ bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule,
     return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
   };
   const bool pays = !target.mma.AccumulatesInTensorMemory() || schedule.rows == RowSide::kN;
-  return contraction.scale == Scaling::kBlock && pays &&
-         schedule.a_load != LoadPath::kCopy && schedule.b_load != LoadPath::kCopy && reaches(contraction.a) &&
-         reaches(contraction.b);
+  return contraction.scale == Scaling::kBlock && pays && schedule.a_load != LoadPath::kCopy &&
+         schedule.b_load != LoadPath::kCopy && reaches(contraction.a) && reaches(contraction.b);
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {
