@@ -75,7 +75,7 @@ struct Step {
   bool a_shared = true;            // A comes from shared memory
   double step_bytes = kStepBytes;  // of a row of A that an instruction multiplies
   double b_share = 1;              // fraction of B that this SM reads itself
-  double written = 0;              // rows that bulk copies write to shared memory meanwhile
+  double written = 0;              // rows of 128 bytes that others write to shared memory or read from it meanwhile
   bool tensor_memory = false;      // tcgen05
   bool full_rate = true;           // otherwise half the rows are idle (tcgen05, 64 rows)
   bool pair = false;               // two SMs work on it together

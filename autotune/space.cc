@@ -350,6 +350,10 @@ class ShapeList {
     for (const int columns : kColumns) {
       if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, kTallRows, columns);
     }
+    if (contraction_.scale != Scaling::kBlock) return;
+    for (const int columns : TransposedColumns()) {
+      if (columns <= kTallColumns) AddDepths(variant, RowSide::kN, kTallRows, columns);
+    }
   }
 
   // Ping-pong needs several tiles per CTA: the epilogue of one overlaps the MMAs of the next.

@@ -24,6 +24,9 @@ using ir::ValueId;
 
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr double kPromoteOperations = 1;  // of an element
+// Of a scale factor of a column of the accumulator: its product with that of the rows, and the load, which may be one
+// for two or four.
+constexpr double kFactorOperations = 1.5;
 // Of an element of a run whose filters' gradient is summed: a lane finds its pixels for all eight channels of each.
 constexpr double kOperationsOfRun = 16;
 constexpr int64_t kRunsOfWarp = 4;
@@ -195,6 +198,7 @@ class StepWriter {
         product.own = product.interleaved ? 1 : 1 / Warpgroups();
         product.written = static_cast<double>(program_.tile_m + program_.tile_n) * blocks / program_.Blocks(role_);
       }
+      product.written += FactorReads(role_.body) * role_.warps * blocks;
       return Multiply(steps, product);
     }
     const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
@@ -296,7 +300,18 @@ class StepWriter {
     if (const auto* read = std::get_if<ir::AccRegistersAttrs>(&op.attrs)) columns_ = read->columns;
     if (const auto* read = std::get_if<ir::ReadPromotedAttrs>(&op.attrs)) columns_ = read->columns;
     if (std::holds_alternative<ir::LoadSumsAttrs>(op.attrs)) ReadAccumulator(steps, program_.Columns());
+    if (const auto* slot = std::get_if<ir::SlotScaleFactorsAttrs>(&op.attrs)) ReadFactors(steps, *slot);
     if (std::holds_alternative<ir::AddPromotedAttrs>(op.attrs)) AddPromoted(steps);
+  }
+
+  // Of columns of the accumulator, a factor is for as many elements as a lane has rows.
+  void ReadFactors(StepList& steps, const ir::SlotScaleFactorsAttrs& attrs) {
+    if (program_.row_axis == ir::Axis::kM) return;
+    const int rows_of_lane = ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
+    const int columns = attrs.columns == 0 ? program_.Columns() : attrs.columns;
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = static_cast<double>(columns) * program_.Rows() / Warpgroups() / program_.Blocks(role_),
+                .operations = kFactorOperations / rows_of_lane});
   }
 
   // Warpgroups that multiply add their own rows, and do not wait for each other.
@@ -305,6 +320,21 @@ class StepWriter {
     Add(steps, {.kind = StepKind::kConvert,
                 .elements = Elements() / Warpgroups() / program_.Blocks(role_),
                 .operations = kPromoteOperations});
+  }
+  // Loads of a warp for the scale factors of the columns that its lanes hold, each as long as a row of an operand:
+  // lanes that read the same take one turn, and two adjacent factors no longer than one (fitted to six kernels on an
+  // H200, 2026-11-27).
+  double FactorReads(const std::vector<Op>& body) const {
+    constexpr double kAdjacent = 2;
+    if (program_.row_axis == ir::Axis::kM) return 0;
+    for (const Op& op : body) {
+      if (const double inside = FactorReads(op.body); inside > 0) return inside;
+      const auto* attrs = std::get_if<ir::SlotScaleFactorsAttrs>(&op.attrs);
+      if (attrs == nullptr) continue;
+      const int factors = ir::FragmentLayout{attrs->fragment}.NumberOfColumn(program_.Columns());
+      return factors / (attrs->aligned ? kAdjacent : 1);
+    }
+    return 0;
   }
   static bool AddsPromoted(const std::vector<Op>& body) {
     return std::any_of(body.begin(), body.end(), [](const Op& op) {

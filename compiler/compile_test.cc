@@ -18,7 +18,7 @@ Schedule ScheduleFor(const target::Target& target, std::string_view text) {
   Schedule schedule = ParseSchedule(text)->value;
   if (target.Has(target::Feature::kWgmma)) {
     schedule.acc_stages = 1;
-    schedule.math_warpgroups = (schedule.rows == RowSide::kM ? schedule.tile_m : schedule.tile_n) / 64;
+    schedule.math_warpgroups = std::min((schedule.rows == RowSide::kM ? schedule.tile_m : schedule.tile_n) / 64, 2);
   }
   return schedule;
 }
@@ -184,6 +184,10 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_parts", "sm_100a", "grouped_gemm groups=4 m=256 n=256 k=2048 layout=k", "tile=128x128 stages=4"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_slot_scales", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block", "tile=128x160x128 stages=3"},
+      {"gemm_slot_scales_rows_n", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block",
+       "tile=128x256x128 stages=3 rows=n"},
+      {"gemm_slot_scales_rows_n", "sm_100a", "grouped_gemm groups=4 m=1024 n=256 k=512 a=e4m3 scale=block",
+       "tile=64x128x128 stages=5 rows=n d_store=rows"},
       {"gemm_block_scaled", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_padded", "sm_100a", "gemm m=256 n=256 k=256 a=e2m1 b=e3m2", "tile=128x128x128 stages=4"},
       {"gemm_padded_mx", "sm_100a", "gemm m=256 n=256 k=256 a=e4m3 b=e2m3 scale=mx", "tile=128x128x128 stages=3"},
@@ -294,8 +298,12 @@ TEST(CheckSchedule, NamesTheRule) {
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 math=2 acc=1 consumers=pingpong split_k=2", ErrorCode::kUnsupported,
        "use split_k=1"},
       {"sm_100a", "gemm m=64 n=64 k=64", "tile=64x64 consumers=pingpong", ErrorCode::kUnsupported, "acc=2"},
-      {"sm_90a", "gemm m=64 n=64 k=128 a=e4m3 scale=block", "tile=64x64x128 acc=1 rows=n", ErrorCode::kUnsupported,
-       "use rows=m"},
+      {"sm_90a", "gemm m=62 n=64 k=512 a=e4m3 scale=block", "tile=64x64x128 acc=1 rows=n", ErrorCode::kUnsupported,
+       "if m and the runs of k are multiples of 4; use rows=m"},
+      {"sm_90a", "gemm m=64 n=64 k=128 a=e4m3 scale=block", "tile=64x64x128 acc=1 rows=n a_load=copy b_load=copy",
+       ErrorCode::kUnsupported, "with operands that it loads"},
+      {"sm_100a", "gemm m=256 n=128 k=512 a=e4m3 scale=block", "tile=144x128x128 rows=n", ErrorCode::kUnsupported,
+       "at most 128"},
       {"sm_90a", "gemm m=64 n=64 k=128 a=e4m3", "tile=256x144x128 math=2 acc=1", ErrorCode::kUnsupported,
        "at most 128"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=2", ErrorCode::kUnsupported, "use 1"},

@@ -54,13 +54,18 @@ Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
 }
 
 // Lines of 16 bytes: of A its rows one after the other, from any of the first line on, of B one for each run of
-// columns.
+// columns. If the rows of the accumulator are along n, its columns are rows of A.
 Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
   const auto& attrs = op.As<SlotScaleFactorsAttrs>();
   const Channel& channel = ChannelOfSlot(op.operands[0]);
   if (values_[op.operands[0]].slot == SlotState::kPut) return Broken(11, "it reads a slot that was put");
+  const int columns = attrs.columns == 0 ? program_.Columns() : attrs.columns;
+  if (attrs.column < 0 || columns < 1 || columns % 8 != 0 || int64_t{attrs.column} + columns > program_.Columns())
+    return Broken(12, Cat("columns ", attrs.column, "+", columns, " are not inside the ", program_.Columns(),
+                          " of the accumulator"));
   const int blocks = std::max(1, program_.Blocks(*role_));  // a role of too few warps has none
-  const std::pair<int, int> tiles[] = {{attrs.a_tile, program_.tile_m / blocks / kFactorsOfLine},
+  const int rows_of_a = program_.row_axis == Axis::kM ? program_.tile_m / blocks : columns;
+  const std::pair<int, int> tiles[] = {{attrs.a_tile, rows_of_a / kFactorsOfLine},
                                        {attrs.b_tile, ScaleRunsOfTile(program_.tile_n)}};
   for (const auto& [tile, lines] : tiles) {
     if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))

@@ -126,6 +126,8 @@ struct FragmentLayout {
   // Element held by register `j` of lane `l`: row = lane part + RowOf(j), column = lane part + ColumnOf(j).
   int RowOf(int j) const { return Facts().row_step * (j / Facts().run % Facts().rows_of_lane); }
   int ColumnOf(int j) const { return j / (Facts().run * Facts().rows_of_lane) * Facts().step + j % Facts().run; }
+  // Of the columns that a lane holds in order, the number of one that it holds.
+  int NumberOfColumn(int column) const { return column / Facts().step * Facts().run + column % Facts().run; }
   int LaneRow(int lane) const { return SumOfBits(Facts().lane_rows, lane); }
   int LaneColumn(int lane) const { return SumOfBits(Facts().lane_columns, lane); }
   // The bits of a lane's index that select its rows, and those that select its columns.

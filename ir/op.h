@@ -285,10 +285,12 @@ struct ReadScaleFactorsAttrs {
   int set = 0;
   bool operator==(const ReadScaleFactorsAttrs&) const = default;
 };
-// Tiles of the slot.
+// Tiles of the slot, and the columns of the accumulator that are multiplied; 0: all of them.
 struct SlotScaleFactorsAttrs {
   int a_tile = 0, b_tile = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
+  int column = 0, columns = 0;
+  bool aligned = false;  // the first row of A begins a line
   bool operator==(const SlotScaleFactorsAttrs&) const = default;
 };
 struct ClearPromotedAttrs {

@@ -291,7 +291,10 @@ template <> inline constexpr auto kFields<ReadScaleFactorsAttrs> = std::tuple{
 template <> inline constexpr auto kFields<SlotScaleFactorsAttrs> = std::tuple{
     Field{"a_tile", &SlotScaleFactorsAttrs::a_tile},
     Field{"b_tile", &SlotScaleFactorsAttrs::b_tile},
-    Field{"fragment", &SlotScaleFactorsAttrs::fragment}};
+    Field{"fragment", &SlotScaleFactorsAttrs::fragment},
+    Field{"column", &SlotScaleFactorsAttrs::column, Presence::kOptional},
+    Field{"columns", &SlotScaleFactorsAttrs::columns, Presence::kOptional},
+    Field{"aligned", &SlotScaleFactorsAttrs::aligned, Presence::kOptional}};
 template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
     Field{"fragment", &ClearPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{

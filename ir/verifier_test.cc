@@ -37,6 +37,7 @@ constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kParts = "gemm_parts_sm_100a_scheduled";
 constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
 constexpr std::string_view kSlotScales = "gemm_slot_scales_sm_90a_scheduled";
+constexpr std::string_view kColumnScales = "gemm_slot_scales_rows_n_sm_90a_scheduled";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
@@ -65,7 +66,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
-        kSlotScales,      kGemv,        kScaledGemv}) {
+        kSlotScales,      kGemv,        kScaledGemv,   kColumnScales}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -362,6 +363,9 @@ constexpr Broken kBrokenConvolutions[] = {
     {8, kSlotScales, "a_tile=2 b_tile=3", "a_tile=4 b_tile=3", "channel ab has no tile 4"},
     {12, kSlotScales, "a_tile=2 b_tile=3", "a_tile=3 b_tile=2", "tile sb is not 32 lines of 4 f32 scale factors"},
     {12, kSlotScales, "a_tile=2 b_tile=3", "a_tile=2 b_tile=0", "tile a is not 2 lines of 4 f32 scale factors"},
+    {12, kColumnScales, "column=112 columns=16 aligned", "column=120 columns=16 aligned", "columns 120+16 are not inside the 128 of the accumulator"},
+    {12, kColumnScales, "columns=16 aligned", "columns=12 aligned", "columns 0+12 are not inside the 128 of the accumulator"},
+    {12, kColumnScales, "a_tile=2 b_tile=3", "a_tile=1 b_tile=3", "tile b is not 4 lines of 4 f32 scale factors"},
     {13, kShiftLowered, "private column=0", "private column=1", "overlap at column"},
 };
 // clang-format on

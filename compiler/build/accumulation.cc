@@ -12,19 +12,10 @@ namespace {
 // Slots whose release waits for the products issued on them while the next ones are issued.
 constexpr int kReleaseLag = 1;
 
-void AddToPromoted(Builder& b, ValueId fragment, int column, const Accumulation::ScaleFactors& scale_factors,
-                   int block) {
-  if (scale_factors.empty()) {
-    b.AddPromoted({fragment}, {.column = column});
-  } else {
-    b.AddScaledPromoted({fragment, scale_factors[static_cast<size_t>(block)]}, {.column = column});
-  }
-}
-
 }  // namespace
 
 void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId later,
-                            ir::MmaAttrs attrs, const ScaleFactors& scale_factors, bool begun) const {
+                            ir::MmaAttrs attrs, const BlockFactors& scale_factors, bool begun) const {
   if (rows_along_n) {
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
@@ -58,7 +49,7 @@ void Accumulation::Begin(Builder& b, ValueId slot) const {
 }
 
 void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into,
-                                const ScaleFactors& scale_factors) const {
+                                const BlockFactors& scale_factors) const {
   const bool apart = slots.of_b != ir::kNoValue;
   Multiply(b, accumulator, slots.slot, apart ? slots.of_b : slots.slot, later,
            {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors, slots.begun);
@@ -70,10 +61,6 @@ void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {
   } else {
     b.ReleaseLate({slot, later}, {.lag = kReleaseLag});
   }
-}
-
-void Accumulation::Peek(Builder& b, int ring) const {
-  if (promotes && !in_tensor_memory) b.Peek({}, {.channel = ring});
 }
 
 // The slot of the first product is free once only those of the second run.
@@ -89,53 +76,90 @@ void Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId
   if (!Scales(tile)) return;
   if (ahead > 0) block = b.Add({block, b.Constant(ahead)});
   int set = place * blocks;
-  for (const auto& [row, part] : tile.scale_rows) {
-    b.LoadScaleFactors({row, tile.corner.column, block, tile.scale_matrix, tile.corner.batch},
+  for (const ScaleStart& start : tile.scale_starts) {
+    b.LoadScaleFactors({start.row, start.column, block, tile.scale_matrix, tile.corner.batch},
                        {.fragment = fragment, .runs = scale_runs, .set = set++, .rows = rows_of_scales});
   }
 }
 
-Accumulation::ScaleFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile, int place) const {
-  ScaleFactors scale_factors;
-  for (size_t i = 0; Scales(tile) && i < tile.scale_rows.size(); ++i)
-    scale_factors.push_back(b.ReadScaleFactors({}, {.set = place * blocks + static_cast<int>(i)}));
+BlockFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile, int place) const {
+  BlockFactors scale_factors;
+  for (size_t i = 0; Scales(tile) && i < tile.scale_starts.size(); ++i)
+    scale_factors.of_blocks.push_back(b.ReadScaleFactors({}, {.set = place * blocks + static_cast<int>(i)}));
   return scale_factors;
 }
 
-Accumulation::ScaleFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot,
-                                                          ValueId block) const {
-  ScaleFactors scale_factors;
-  for (const auto& [row, part] : tile.scale_rows) {
-    scale_factors.push_back(
-        b.SlotScaleFactors({slot, row, tile.corner.column, block},
-                           {.a_tile = scale_tiles.of_a + part, .b_tile = scale_tiles.of_b, .fragment = fragment}));
+BlockFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot, ValueId block) const {
+  if (!scale_tiles.InSlots() || tile.scale_starts.empty()) return {};
+  BlockFactors scale_factors{.slot = slot, .number = block, .tile = &tile};
+  if (ReadsWithSums()) return scale_factors;
+  for (int i = 0; i < blocks; ++i) scale_factors.of_blocks.push_back(SlotScaleFactors(b, scale_factors, i, {}));
+  return scale_factors;
+}
+
+// Of a run of columns of the accumulator, or of all.
+ValueId Accumulation::SlotScaleFactors(Builder& b, const BlockFactors& of, int block, const ColumnRun& run) const {
+  const ScaleStart& start = of.tile->scale_starts[static_cast<size_t>(block)];
+  ir::SlotScaleFactorsAttrs attrs{
+      .a_tile = scale_tiles.of_a + start.part, .b_tile = scale_tiles.of_b, .fragment = fragment};
+  ValueId row = start.row;
+  if (rows_along_n) {
+    const int part = run.column / scale_tiles.rows_of_tile;
+    if (part > 0) row = b.Sub({row, b.Constant(part * scale_tiles.rows_of_tile)});
+    attrs.a_tile += part;
+    attrs.column = run.column;
+    attrs.columns = run.columns;
+    attrs.aligned = scale_tiles.aligned;
   }
-  return scale_factors;
+  return b.SlotScaleFactors({of.slot, row, start.column, of.number}, attrs);
 }
 
-void Accumulation::Promote(Builder& b, const ScaleFactors& scale_factors) const {
-  if (!promotes || in_tensor_memory) return;
+void Accumulation::Finish(Builder& b, ValueId slot, ValueId later, const BlockFactors& scale_factors, int ring) const {
+  if (in_tensor_memory || !promotes) return Release(b, slot, later);
+  const bool reads = scale_factors.slot != ir::kNoValue && scale_factors.of_blocks.empty();
+  if (!reads) {
+    Release(b, slot, later);
+    if (ring >= 0) b.Peek({}, {.channel = ring});
+  }
+  if (reads) b.MmaWait({}, {.pending = 0});
+  Promote(b, scale_factors);
+  if (reads) Release(b, slot, later);
+}
+
+void Accumulation::Promote(Builder& b, const BlockFactors& scale_factors) const {
   promotion == Promotion::kByBlock ? AddBlock(b, scale_factors, blocks - 1, 0) : AddRegisters(b, scale_factors, 0);
 }
 
-void Accumulation::AddRegisters(Builder& b, const ScaleFactors& scale_factors, int sums) const {
+void Accumulation::AddRegisters(Builder& b, const BlockFactors& scale_factors, int sums) const {
   for (int block = 0; block < blocks; ++block) AddBlock(b, scale_factors, block, sums);
 }
 
-void Accumulation::AddBlock(Builder& b, const ScaleFactors& scale_factors, int block, int sums) const {
+void Accumulation::AddBlock(Builder& b, const BlockFactors& scale_factors, int block, int sums) const {
   const int first = block * columns;
   for (const ColumnRun& run : runs) {
     const int column = run.column + (promotion == Promotion::kByBlock ? 0 : first);
     const ValueId registers = b.AccRegisters({}, {.column = column, .columns = run.columns, .accumulator = sums});
-    AddToPromoted(b, registers, first + run.column, scale_factors, block);
+    AddToPromoted(b, registers, scale_factors, block, run);
   }
 }
 
-void Accumulation::AddSlot(Builder& b, ValueId slot, const ScaleFactors& scale_factors) const {
+void Accumulation::AddSlot(Builder& b, ValueId slot, const BlockFactors& scale_factors) const {
   for (const ColumnRun& run : runs) {
     const ValueId fragment_of_run =
         b.AccRead({slot, b.Constant(run.column)}, {.columns = run.columns, .fragment = fragment});
-    AddToPromoted(b, fragment_of_run, run.column, scale_factors, 0);
+    AddToPromoted(b, fragment_of_run, scale_factors, 0, run);
+  }
+}
+
+void Accumulation::AddToPromoted(Builder& b, ValueId sums, const BlockFactors& scale_factors, int block,
+                                 const ColumnRun& run) const {
+  const int column = block * columns + run.column;
+  if (!scale_factors.of_blocks.empty()) {
+    b.AddScaledPromoted({sums, scale_factors.of_blocks[static_cast<size_t>(block)]}, {.column = column});
+  } else if (scale_factors.slot != ir::kNoValue) {
+    b.AddScaledPromoted({sums, SlotScaleFactors(b, scale_factors, block, run)}, {.column = column});
+  } else {
+    b.AddPromoted({sums}, {.column = column});
   }
 }
 

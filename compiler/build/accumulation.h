@@ -20,10 +20,18 @@ struct ProductTile {
   ir::ValueId accumulator = ir::kNoValue;  // slot; none for registers, and where each block of K has a separate one
   // Of D, at which the warp's sums of each block of rows begin; none where the role adds none up.
   std::vector<ir::ValueId> warp_rows{};
-  // The same among the scale factors of A, in a slot, or of the matrix of them in memory that is named.
-  std::vector<ScaleRow> scale_rows{};
+  // The same among scale factors, in a slot or in memory, where those of A are a matrix that is named.
+  std::vector<ScaleStart> scale_starts{};
   ir::ValueId scale_matrix = ir::kNoValue;
   bool begun = false;  // the first product of its first slot was issued before it: Mainloop::Begin
+};
+
+// Scale factors of a block of K of a tile, if it has any: for each block of rows of the accumulator, or in a slot, from
+// which they are read with the sums.
+struct BlockFactors {
+  std::vector<ir::ValueId> of_blocks{};
+  ir::ValueId slot = ir::kNoValue, number = ir::kNoValue;  // of the block of K
+  const ProductTile* tile = nullptr;
 };
 
 // Channels of a main loop whose blocks of K have a slot each.
@@ -46,13 +54,10 @@ struct Accumulation {
   ir::Binding rows_of_scales = ir::Binding::kM;  // of a matrix of those of A
   SlotScales scale_tiles{};
 
-  // Those of a block of K for each block of rows of the tile; none where blocks of K have no scale factors.
-  using ScaleFactors = std::vector<ir::ValueId>;
-
   // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
   // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
-                ir::MmaAttrs attrs, const ScaleFactors& scale_factors = {}, bool begun = false) const;
+                ir::MmaAttrs attrs, const BlockFactors& scale_factors = {}, bool begun = false) const;
   // The same of the tile of A in `slot`, with B's in `of_b`, or second in `slot` where that is kNoValue; into the first
   // or second of two register accumulators.
   struct SlotPair {
@@ -62,36 +67,40 @@ struct Accumulation {
   // Issues the first of its products into registers: all of them, or those of the first block of rows.
   void Begin(ir::Builder& b, ir::ValueId slot) const;
   void MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into,
-                    const ScaleFactors& scale_factors = {}) const;
+                    const BlockFactors& scale_factors = {}) const;
   // The slot's products are issued; `later` tells whether the role has had a slot of this ring before in this tile.
   void Release(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
-  // After that: asks for the ring's next slot, if there is work until it is taken.
-  void Peek(ir::Builder& b, int ring) const;
   // The same where products go to the first or second of two register accumulators.
   void ReleaseOfPair(ir::Builder& b, ir::ValueId slot, int sums) const;
   // Waits for all products and releases the slots whose release lags.
   void Drain(ir::Builder& b) const;
 
   // Whether blocks of K of the tile have scale factors that the role applies.
-  bool Scales(const ProductTile& tile) const { return scale_runs > 0 && !tile.scale_rows.empty(); }
+  bool Scales(const ProductTile& tile) const { return scale_runs > 0 && !tile.scale_starts.empty(); }
   // Loads the scale factors of the tile for the block of K `ahead` after `block`, or, beyond the last block, those of
   // any, into one of two places; nothing where blocks of K have none or the role adds no sums. A load takes as long as
   // the products of a block. It belongs after the MMAs of the block before: if it comes earlier, ptxas loads into other
   // registers than those that the block still needs, and copies them in front of the next MMA, which then waits.
   void LoadScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId block, int ahead, int place) const;
-  ScaleFactors ReadScaleFactors(ir::Builder& b, const ProductTile& tile, int place) const;
-  // The same from the slot of the ring in which they come with the operands. Before the MMAs: they are read while these
-  // run, and before the slot is released.
-  ScaleFactors SlotScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId slot, ir::ValueId block) const;
-  // Where the role that multiplies promotes: adds the sums of the products since the last call to those of the tile.
-  // After the release of what was multiplied.
-  void Promote(ir::Builder& b, const ScaleFactors& scale_factors) const;
+  BlockFactors ReadScaleFactors(ir::Builder& b, const ProductTile& tile, int place) const;
+  // The same from the slot in which they come, before the MMAs, during which they arrive. If columns of the accumulator
+  // have one each, registers hold them for the widest tiles only while sums are added.
+  BlockFactors SlotScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId slot, ir::ValueId block) const;
+  // Releases the slot of a product. Where the role that multiplies promotes, also adds its sums to those of the tile, and
+  // asks for the next slot of `ring`, if there is one, before it does.
+  void Finish(ir::Builder& b, ir::ValueId slot, ir::ValueId later, const BlockFactors& scale_factors,
+              int ring = -1) const;
   // Adds register accumulator `sums`, or the one in a slot, to the sums of the tile.
-  void AddRegisters(ir::Builder& b, const ScaleFactors& scale_factors, int sums) const;
-  void AddSlot(ir::Builder& b, ir::ValueId slot, const ScaleFactors& scale_factors) const;
+  void AddRegisters(ir::Builder& b, const BlockFactors& scale_factors, int sums) const;
+  void AddSlot(ir::Builder& b, ir::ValueId slot, const BlockFactors& scale_factors) const;
 
  private:
-  void AddBlock(ir::Builder& b, const ScaleFactors& scale_factors, int block, int sums) const;
+  bool ReadsWithSums() const { return rows_along_n && promotion != Promotion::kAlternating; }
+  ir::ValueId SlotScaleFactors(ir::Builder& b, const BlockFactors& of, int block, const ColumnRun& run) const;
+  void AddToPromoted(ir::Builder& b, ir::ValueId sums, const BlockFactors& scale_factors, int block,
+                     const ColumnRun& run) const;
+  void Promote(ir::Builder& b, const BlockFactors& scale_factors) const;
+  void AddBlock(ir::Builder& b, const BlockFactors& scale_factors, int block, int sums) const;
 };
 
 }  // namespace laneshift::compiler

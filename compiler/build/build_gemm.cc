@@ -12,6 +12,7 @@
 #include "compiler/build/matrix_output.h"
 #include "compiler/build/ring_mainloop.h"
 #include "compiler/build/run_scale_loader.h"
+#include "compiler/compile.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
@@ -108,25 +109,31 @@ void AddBlocks(const Contraction& contraction, const Schedule& schedule, const t
   blocks.Join(schedule, target, scaling ? "scales" : "metadata", scaling ? scaling->run : 0);
 }
 
-// Those that the role that multiplies applies to sums: in the slots of the ring after the operands.
-void AddScaleTiles(const Schedule& schedule, KernelParts& parts) {
-  std::vector<ir::TileSlot>& slot = parts.channels[0].tiles;
+// Those that the role that promotes applies to sums: in the slots of the ring after the operands, or, if another role
+// takes these, of a separate ring.
+void AddScaleTiles(const Schedule& schedule, const target::Target& target, KernelParts& parts) {
+  SlotScales& scales = parts.terms.scale_tiles;
+  if (target.mma.AccumulatesInTensorMemory()) {
+    scales.ring = static_cast<int>(parts.channels.size());
+    parts.channels.push_back({.name = "scales", .stages = kUsefulStages, .tiles = {}});
+  }
+  std::vector<ir::TileSlot>& slot = parts.channels[static_cast<size_t>(scales.ring)].tiles;
   const auto add = [&](Operand operand, const RunScaleTiles& tiles) {
     const int first = static_cast<int>(slot.size());
     const std::string_view name = operand == Operand::kA ? "sa" : "sb";
     for (int i = 0; i < tiles.count; ++i)
       slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
     parts.loaders.push_back(std::make_unique<RunScaleLoader>(
-        LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, operand, tiles, parts.source));
+        LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first}, operand, tiles, parts.source));
     return first;
   };
   constexpr int kGroup = 8;       // lines: columns of tiles are whole groups
   constexpr int kMostRows = 256;  // of a box
   // Rows of a group begin within a line.
-  const int more = parts.source == ir::WorkSource::kGroups ? 1 : 0;
+  scales.aligned = parts.source != ir::WorkSource::kGroups;
+  const int more = scales.aligned ? 0 : 1;
   const int count = schedule.tile_m + more > kMostRows ? 2 : 1, rows = schedule.tile_m / count;
   const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kGroup);
-  SlotScales& scales = parts.terms.scale_tiles;
   scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows});
   scales.rows_of_tile = rows;
   const int runs = base::RoundUp(ir::ScaleRunsOfTile(schedule.tile_n), kGroup);
@@ -177,7 +184,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   if (contraction.BlockScaling() || contraction.IsSparse()) {
     AddBlocks(contraction, schedule, target, parts);
   } else {
-    if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, parts);
+    if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, target, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }
   parts.output = std::make_unique<MatrixOutput>(contraction);

@@ -259,7 +259,9 @@ bool HoldsOverlap(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
 // factors (measured on an H200).
 Promotion PromotionOf(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
   if (!terms.promotes || plan.in_tensor_memory) return Promotion::kTile;
-  const int sums = 3 * AccumulatorColumns(plan) / 2;  // of two accumulators and the tile
+  int sums = 3 * AccumulatorColumns(plan) / 2;  // of two accumulators and the tile
+  // With scale factors for each column that a lane holds.
+  if (terms.scale == Scaling::kBlock && plan.rows_along_n) sums += AccumulatorColumns(plan) / 2;
   const bool pays = plan.warps == ir::kWarpgroupWarps || terms.scale == Scaling::kBlock;
   if (pays && sums + kAddresses <= MostRegisters(plan, schedule)) return Promotion::kAlternating;
   return plan.blocks > 1 ? Promotion::kByBlock : Promotion::kTile;

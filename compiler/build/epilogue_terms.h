@@ -10,10 +10,13 @@
 
 namespace laneshift::compiler {
 
-// Tiles of the operands' ring with the scale factors of a block of K; -1: they do not come in its slots.
+// Tiles of a ring with the scale factors of a block of K, that of the operands where the role that takes it promotes;
+// -1: they do not come in slots.
 struct SlotScales {
   int of_a = -1, of_b = -1;
   int rows_of_tile = 0;  // of those of A: adjacent tiles have the rows of a tile of D
+  int ring = 0;          // channel
+  bool aligned = true;   // the rows of a tile of D begin with a line
 
   bool InSlots() const { return of_a >= 0; }
 };

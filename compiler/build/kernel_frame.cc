@@ -65,13 +65,15 @@ int OverlapOf(const ir::Channel& accumulators, const Schedule& schedule, bool pr
   return missing < accumulators.columns ? missing : 0;
 }
 
-Channels DeclareChannels(const Schedule& schedule, bool promotes, const target::Target& target, ir::Program& program) {
+Channels DeclareChannels(const Schedule& schedule, const EpilogueTerms& terms, const target::Target& target,
+                         ir::Program& program) {
   Channels channels;
   for (size_t i = 0; i < program.channels.size(); ++i) {
     const ir::Channel& channel = program.channels[i];
+    const bool factors = terms.scale_tiles.ring > 0 && terms.scale_tiles.ring == static_cast<int>(i);
     if (channel.resident) {
       channels.resident = static_cast<int>(i);
-    } else if (channel.space == ir::Space::kShared) {
+    } else if (channel.space == ir::Space::kShared && !factors) {
       channels.rings.push_back(static_cast<int>(i));
     }
   }
@@ -81,7 +83,7 @@ Channels DeclareChannels(const Schedule& schedule, bool promotes, const target::
                              .stages = schedule.acc_stages,
                              .rows = program.Rows(),
                              .columns = program.Columns()};
-    accumulators.overlap = OverlapOf(accumulators, schedule, promotes, target, program);
+    accumulators.overlap = OverlapOf(accumulators, schedule, terms.promotes, target, program);
     channels.accumulators = AddChannel(program, accumulators);
     if (accumulators.overlap > 0) {
       channels.overlap = AddChannel(program, {.name = "overlap",
@@ -375,16 +377,26 @@ void Roles::PassTile(Builder& b, const Tile& tile) const {
 // Threads load those of D's rows, or of rows of a group; a slot has those of the tile, from its first line on.
 void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
   const ScaleCorner corner = ScalesOfRows(b, product.corner, parts_.source);
-  const bool in_slots = parts_.terms.scale_tiles.InSlots();
+  const SlotScales& tiles = parts_.terms.scale_tiles;
+  ValueId row = corner.row, column = product.corner.column;
   product.scale_matrix = corner.matrix;
-  if (!in_slots && corner.row == product.corner.row) {
-    for (const ValueId row : product.warp_rows) product.scale_rows.push_back({row});
+  if (!tiles.InSlots() && row == product.corner.row) {
+    for (const ValueId warp_row : product.warp_rows) product.scale_starts.push_back({warp_row, column});
     return;
   }
-  product.scale_rows = epilogue_.TileRows(b, in_slots ? parts_.terms.scale_tiles.rows_of_tile : schedule_.tile_m);
-  if (in_slots && parts_.source != ir::WorkSource::kGroups) return;
-  const ValueId first = in_slots ? b.Rem({corner.row, b.Constant(ir::kFactorsOfLine)}) : corner.row;
-  for (auto& [row, part] : product.scale_rows) row = b.Add({first, row});
+  product.scale_starts = epilogue_.ScaleStarts(b, tiles.InSlots() ? tiles.rows_of_tile : schedule_.tile_m);
+  if (tiles.InSlots()) {
+    row = tiles.aligned ? ir::kNoValue : b.Rem({row, b.Constant(ir::kFactorsOfLine)});
+    column = b.Rem({column, b.Constant(static_cast<int>(kScaleRun))});
+  }
+  const auto add = [&](ValueId first, ValueId& place) {
+    place = first == ir::kNoValue ? place : place == ir::kNoValue ? first : b.Add({first, place});
+  };
+  for (ScaleStart& place : product.scale_starts) {
+    add(row, place.row);
+    add(column, place.column);
+    if (place.row == ir::kNoValue) place.row = b.Constant(0);
+  }
 }
 
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
@@ -424,13 +436,17 @@ void Roles::MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) c
 
 // The sums of a tile in Tensor Memory, a block of K at a time.
 void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
+  const SlotScales& tiles = parts_.terms.scale_tiles;
   sums_.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
   parts_.k.ForEachNumber(b, tile.corner, [&](ValueId number) {
+    const ValueId slot = tiles.InSlots() ? b.Take({}, {.channel = tiles.ring}) : ir::kNoValue;
     const ValueId accumulator = b.Take({}, {.channel = channels_.accumulators});
-    const Accumulation::ScaleFactors scale_factors = sums_.ReadScaleFactors(b, tile, 0);
+    const BlockFactors scale_factors =
+        tiles.InSlots() ? sums_.SlotScaleFactors(b, tile, slot, number) : sums_.ReadScaleFactors(b, tile, 0);
     sums_.LoadScaleFactors(b, tile, number, 1, 0);
     sums_.AddSlot(b, accumulator, scale_factors);
     b.Release({accumulator});
+    if (tiles.InSlots()) b.Release({slot});
   });
 }
 
@@ -456,7 +472,7 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
       std::any_of(parts.loaders.begin(), parts.loaders.end(), [](const auto& loader) { return loader->Unrolls(); });
   ir::Program program = DeclareProgram(parts, schedule, target);
   program.channels = std::move(parts.channels);
-  const Channels channels = DeclareChannels(schedule, parts.terms.promotes, target, program);
+  const Channels channels = DeclareChannels(schedule, parts.terms, target, program);
   const bool single_accesses = parts.output->AccessWidthOf(Operand::kD, 2) == 1;
   const int starts = std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
                                      [](int sum, const auto& loader) { return sum + loader->StartRegisters(); });

@@ -20,9 +20,7 @@ void RingMainloop::WriteBlock(Builder& b, const Accumulation& sums, const Produc
                               bool begun) const {
   const Issued product = Multiply(b, sums, tile, number, 0, begun);
   sums.LoadScaleFactors(b, tile, number, 1, 0);
-  sums.Release(b, product.slot, product.later);
-  sums.Peek(b, slots_.ring);
-  sums.Promote(b, product.scale_factors);
+  sums.Finish(b, product.slot, product.later, product.scale_factors, slots_.ring);
 }
 
 void RingMainloop::Begin(Builder& b, const Accumulation& sums) const {
@@ -58,8 +56,8 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
   for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, first, place, place);
   const ValueId even = b.For({first, even_end}, {.step = 2});
   b.InBody([&] {
-    const Accumulation::ScaleFactors of_first = multiply(even, 0);
-    const Accumulation::ScaleFactors of_second = multiply(b.Add({even, b.Constant(1)}), 1);
+    const BlockFactors of_first = multiply(even, 0);
+    const BlockFactors of_second = multiply(b.Add({even, b.Constant(1)}), 1);
     for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, even, 2 + place, place);
     sums.AddRegisters(b, of_first, 0);
     sums.Drain(b);
@@ -67,7 +65,7 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
   });
   const ValueId rest = b.For({even_end, end});
   b.InBody([&] {
-    const Accumulation::ScaleFactors of_last = multiply(rest, 0);
+    const BlockFactors of_last = multiply(rest, 0);
     sums.Drain(b);
     sums.AddRegisters(b, of_last, 0);
   });

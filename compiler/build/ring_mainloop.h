@@ -23,7 +23,7 @@ class RingMainloop final : public Mainloop {
   // A product that is issued: what is to be released and added up after it.
   struct Issued {
     ir::ValueId slot = ir::kNoValue, later = ir::kNoValue;
-    Accumulation::ScaleFactors scale_factors{};
+    BlockFactors scale_factors{};
   };
   // Multiplies block `number`, whose scale factors are in place `into`, into register accumulator `into`.
   Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number, int into,

@@ -17,8 +17,7 @@ void RowOffsetMainloop::Write(Builder& b, const Accumulation& sums, const Produc
       } else {
         b.Mma({tile.accumulator, activations, filter, later, masks.at(column.border_offset)}, attrs);
       }
-      if (!row_.resident) sums.Release(b, filter, later);
-      sums.Promote(b, {});
+      if (!row_.resident) sums.Finish(b, filter, later, {});
     }
   });
 }

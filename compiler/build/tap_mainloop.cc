@@ -26,8 +26,7 @@ void TapMainloop::MultiplySlot(Builder& b, const Accumulation& sums, const Produ
   const ValueId slot = b.Take({}, {.channel = slots_.ring});
   const ValueId filters = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number()}, {.channel = slots_.resident});
   sums.MultiplySlot(b, tile.accumulator, {slot, filters}, later, 0);
-  sums.Release(b, slot, later);
-  sums.Promote(b, {});
+  sums.Finish(b, slot, later, {}, slots_.ring);
 }
 
 }  // namespace laneshift::compiler

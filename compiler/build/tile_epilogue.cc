@@ -24,14 +24,16 @@ std::vector<ValueId> TileEpilogue::WarpRows(Builder& b, const Corner& corner) co
   return rows;
 }
 
-std::vector<ScaleRow> TileEpilogue::TileRows(Builder& b, int rows_of_part) const {
+std::vector<ScaleStart> TileEpilogue::ScaleStarts(Builder& b, int rows_of_part) const {
   const ValueId first = b.WarpRow({}, {.rows = steps_.RowsOfWarp()});
-  std::vector<ScaleRow> rows;
+  std::vector<ScaleStart> places;
   for (int block = 0; block < plan_.blocks; ++block) {
-    const int begin = block * kWarpRows * plan_.warps, within = begin % rows_of_part;
-    rows.push_back({within == 0 ? first : b.Add({first, b.Constant(within)}), begin / rows_of_part});
+    const int begin = block * kWarpRows * plan_.warps, part = plan_.rows_along_n ? 0 : begin / rows_of_part;
+    const int within = begin - part * rows_of_part;
+    const ValueId row = within == 0 ? first : b.Add({first, b.Constant(within)});
+    places.push_back(plan_.rows_along_n ? ScaleStart{ir::kNoValue, row} : ScaleStart{row, ir::kNoValue, part});
   }
-  return rows;
+  return places;
 }
 
 // Those with columns that the other accumulator has, too, are read first: the last ones of the first accumulator, the

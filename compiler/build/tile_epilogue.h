@@ -36,8 +36,9 @@ class TileEpilogue {
   void End(ir::Builder& b, const Role& role) const;
   // Where the rows of the accumulator that the warp holds begin in D, those of each block.
   std::vector<ir::ValueId> WarpRows(ir::Builder& b, const Corner& corner) const;
-  // The same in the tile, or in the part of `rows_of_part` rows of it in which the block is.
-  std::vector<ScaleRow> TileRows(ir::Builder& b, int rows_of_part) const;
+  // The same in the tile, as the row or the column of a scale factor; the other is none. A row is one of the part of
+  // `rows_of_part` rows in which the block is.
+  std::vector<ScaleStart> ScaleStarts(ir::Builder& b, int rows_of_part) const;
   // `warp_rows`: WarpRows, or none if they are still to be found.
   void WriteTile(ir::Builder& b, const Role& role, const Accumulator& accumulator, const Corner& corner,
                  const std::vector<ir::ValueId>& warp_rows) const;

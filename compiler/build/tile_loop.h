@@ -36,9 +36,10 @@ struct ScaleCorner {
 };
 ScaleCorner ScalesOfRows(ir::Builder& b, const Corner& corner, ir::WorkSource source);
 
-// Where those of a block of rows begin; of several tiles in which they are, also the number of the one.
-struct ScaleRow {
-  ir::ValueId row;
+// Where those of a block of rows of the accumulator begin: those of A at a row, those of B at a column. Of several
+// tiles in which those of A are, also the number of the one.
+struct ScaleStart {
+  ir::ValueId row, column;
   int part = 0;
 };
 

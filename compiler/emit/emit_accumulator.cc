@@ -26,7 +26,7 @@ void RoleEmitter::AccRegisters(const Op& op) {
 }
 
 void RoleEmitter::LoadScaleFactor(const Op& op) {
-  scale_factors_[op.result] = {1, {EmitLoadScaleFactor(cx_, op.As<ir::ScaleAttrs>().binding)}};
+  scale_factors_[op.result] = {.rows = {EmitLoadScaleFactor(cx_, op.As<ir::ScaleAttrs>().binding)}};
 }
 
 void RoleEmitter::LoadScaleFactors(const Op& op) {
@@ -34,22 +34,23 @@ void RoleEmitter::LoadScaleFactors(const Op& op) {
   const ScaleFactors loaded =
       EmitLoadScaleFactors(cx_, attrs, {Index(op, 0), Index(op, 1), Index(op, 2)}, {Index(op, 3), Index(op, 4)});
   const ScaleSet& set = scale_sets_.at(attrs.set);
-  for (size_t i = 0; i < loaded.values.size(); ++i) e_.Store(set.values[i], loaded.values[i]);
+  for (size_t i = 0; i < loaded.rows.size(); ++i) e_.Store(set.rows[i], loaded.rows[i]);
+  for (size_t i = 0; i < loaded.columns.size(); ++i) e_.Store(set.columns[i], loaded.columns[i]);
 }
 
 void RoleEmitter::ReadScaleFactors(const Op& op) {
   const ScaleSet& set = scale_sets_.at(op.As<ir::ReadScaleFactorsAttrs>().set);
-  ScaleFactors factors{set.runs, {}};
-  for (const Variable& value : set.values) factors.values.push_back(e_.Load(value));
+  ScaleFactors factors;
+  for (const Variable& value : set.rows) factors.rows.push_back(e_.Load(value));
+  for (const Variable& value : set.columns) factors.columns.push_back(e_.Load(value));
   scale_factors_[op.result] = std::move(factors);
 }
 
 void RoleEmitter::SlotScaleFactors(const Op& op) {
   const auto& attrs = op.As<ir::SlotScaleFactorsAttrs>();
   const Slot& slot = SlotOf(op);
-  scale_factors_[op.result] =
-      EmitSlotScaleFactors(cx_, attrs.fragment, Tile(slot, attrs.a_tile), Tile(slot, attrs.b_tile),
-                           {Index(op, 1), Index(op, 2), Index(op, 3)});
+  scale_factors_[op.result] = EmitSlotScaleFactors(cx_, attrs, Tile(slot, attrs.a_tile), Tile(slot, attrs.b_tile),
+                                                   {Index(op, 1), Index(op, 2), Index(op, 3)});
 }
 
 void RoleEmitter::ClearPromoted(const Op&) {

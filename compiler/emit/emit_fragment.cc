@@ -12,7 +12,7 @@ void RoleEmitter::Scale(const Op& op) {
 }
 
 void RoleEmitter::ScaleBy(const Op& op) {
-  fragments_[op.result] = EmitScale(cx_, FragmentOf(op), ScaleFactorsOf(op).values[0]);
+  fragments_[op.result] = EmitScale(cx_, FragmentOf(op), ScaleFactorsOf(op).rows[0]);
 }
 
 void RoleEmitter::CombineVector(const Op& op) {
@@ -45,7 +45,7 @@ void RoleEmitter::StorePartialRow(const Op& op) {
 
 void RoleEmitter::Quantize(const Op& op) {
   constexpr size_t kScaleOfD = 4;
-  Value* scale_d = op.operands.size() > kScaleOfD ? scale_factors_.at(op.operands[kScaleOfD]).values[0] : nullptr;
+  Value* scale_d = op.operands.size() > kScaleOfD ? scale_factors_.at(op.operands[kScaleOfD]).rows[0] : nullptr;
   fragments_[op.result] =
       EmitQuantize(cx_, FragmentOf(op), op.As<ir::QuantizeAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3), scale_d);
 }

@@ -67,14 +67,21 @@ struct Fragment {
   std::vector<Value*> values;
 };
 
-// Scale factors of the rows that a lane holds, then of `runs` runs of `columns` columns each; or a single one.
+// Scale factors of an accumulator: of its rows one for each that a lane holds, or one for all of them; of its columns
+// from `first` on one for each `shared` of them, or, where that is 0, one for each that a lane holds. Or a single one,
+// of rows.
 struct ScaleFactors {
-  int runs = 1;
-  std::vector<Value*> values;
-  int columns = static_cast<int>(kScaleRun);
+  std::vector<Value*> rows{}, columns{};
+  int first = 0, shared = static_cast<int>(kScaleRun);
+
+  // Which of those of columns multiplies a column that a lane holds in this layout.
+  size_t OfColumn(const ir::FragmentLayout& layout, int column) const {
+    column -= first;
+    return static_cast<size_t>(shared > 0 ? column / shared : layout.NumberOfColumn(column));
+  }
 };
 
-// emit_epilogue.cc: operations on fragments.
+// emit_scale_factors.cc: scale factors, and sums that are multiplied by them.
 // Rows of a fragment of which a lane has elements.
 inline int ScaleRowsOf(ir::FragmentKind fragment) { return fragment == ir::FragmentKind::kRowPerLane ? 1 : 2; }
 Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
@@ -88,13 +95,16 @@ struct ScalePlace {
 };
 ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
                                   const ScaleMatrices& matrices);
-// From tiles of a slot, which begin at `of_a` and `of_b`; `row` of the tile, `column` of D, `block` of K.
-ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, ir::FragmentKind fragment, Value* of_a, Value* of_b,
-                                  const ScalePlace& place);
+// From tiles of a slot, which begin at `of_a` and `of_b`; `row` of the tile, `column` of the run in the first line,
+// `block` of K.
+ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a,
+                                  Value* of_b, const ScalePlace& place);
 // `sums` has one for each register of a fragment as wide as the tile.
 void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
                      const ScaleFactors* factors);
 Fragment EmitReadPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const ir::ReadPromotedAttrs& attrs);
+
+// emit_epilogue.cc: operations on fragments.
 // Of integers.
 Fragment EmitToF32(const RoleContext& cx, const Fragment& fragment);
 Fragment EmitScale(const RoleContext& cx, const Fragment& fragment, Value* factor);

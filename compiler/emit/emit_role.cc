@@ -116,9 +116,11 @@ void RoleEmitter::CreateScaleSets(const std::vector<Op>& body) {
     if (op.kind != OpKind::kLoadScaleFactors) continue;
     const auto& attrs = op.As<ir::ScaleFactorsAttrs>();
     ScaleSet& set = scale_sets_[attrs.set];
-    set.runs = attrs.runs;
-    const auto count = static_cast<size_t>(ScaleRowsOf(attrs.fragment) + attrs.runs);
-    while (set.values.size() < count) set.values.push_back(e_.NewVariable(e_.F32(), Zero()));
+    const auto create = [&](std::vector<Variable>& values, int count) {
+      while (values.size() < static_cast<size_t>(count)) values.push_back(e_.NewVariable(e_.F32(), Zero()));
+    };
+    create(set.rows, ScaleRowsOf(attrs.fragment));
+    create(set.columns, attrs.runs);
   }
 }
 

@@ -140,8 +140,7 @@ class RoleEmitter {
   std::map<ir::ValueId, Fragment> fragments_;
   std::map<ir::ValueId, ScaleFactors> scale_factors_;
   struct ScaleSet {
-    int runs = 1;
-    std::vector<Variable> values;  // as those of ScaleFactors
+    std::vector<Variable> rows, columns;  // as those of ScaleFactors
   };
   std::map<int, ScaleSet> scale_sets_;
   std::map<std::pair<int, int>, Value*> first_words_;  // of descriptors, by channel and tile

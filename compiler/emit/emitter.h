@@ -189,7 +189,7 @@ class Emitter {
   void StoreShared16(Value* pointer, Value* half);
   // stmatrix[.trans] of 2 or 4 matrices of 8 x 8 16-bit elements; each lane's pointer is a row of one.
   void StoreMatrices(Value* pointer, const std::vector<Value*>& words, bool transposed);
-  std::vector<Value*> LoadShared(Value* pointer);  // four words
+  std::vector<Value*> LoadShared(Value* pointer, int words = 4);  // 1, 2 or 4, from a multiple of them on
   Value* LoadSharedWord(Value* pointer);
   // Byte offset of byte `byte` of row `row` in a tile, after the XOR of its swizzle: SharedLayout::Offset on run-time
   // indices. Rows begin at multiples of a span, so that the XOR depends only on their numbers.

@@ -61,11 +61,12 @@ void Emitter::StoreGlobalElement(int bytes, Value* address, Value* element, Valu
       {predicate, address, element});
 }
 
-std::vector<Value*> Emitter::LoadShared(Value* pointer) {
-  auto* words = llvm::FixedVectorType::get(I32(), 4);
-  Value* loaded = b_.CreateAlignedLoad(words, pointer, llvm::Align(16));
+std::vector<Value*> Emitter::LoadShared(Value* pointer, int words) {
+  if (words == 1) return {LoadSharedWord(pointer)};
+  const auto count = static_cast<unsigned>(words);
+  Value* loaded = b_.CreateAlignedLoad(llvm::FixedVectorType::get(I32(), count), pointer, llvm::Align(4 * count));
   std::vector<Value*> values;
-  for (uint64_t i = 0; i < 4; ++i) values.push_back(b_.CreateExtractElement(loaded, i));
+  for (uint64_t i = 0; i < count; ++i) values.push_back(b_.CreateExtractElement(loaded, i));
   return values;
 }
 Value* Emitter::LoadSharedWord(Value* pointer) { return b_.CreateAlignedLoad(I32(), pointer, llvm::Align(4)); }

@@ -219,10 +219,9 @@ Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
                      " of D, because the gated linear unit combines pairs of columns; use a multiple of ", least));
 }
 
-// Fragments of 8-bit elements are not transposed, and block scale factors belong to rows of A and columns of B.
-Status CheckTransposed(const Schedule& s, DataType output, Scaling scale) {
+// Fragments of 8-bit elements are not transposed.
+Status CheckTransposed(const Schedule& s, DataType output) {
   if (s.rows == RowSide::kM) return Ok();
-  if (scale == Scaling::kBlock) return Refused("rows=n does not support the scale factors of scale=block; use rows=m");
   if (ir::BitsOf(output) > 8) return Ok();
   return Refused(Cat("rows=n is for results of 16 or 32 bits, not ", DataTypeName(output), "; use rows=m"));
 }
@@ -267,8 +266,13 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
     if (s.tile_k != kScaleRun)
       return Refused(
           Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a scale factor of scale=block; use k=", kScaleRun));
+    const bool in_slots = ScalesComeInSlots(contraction, s, target);
+    if (!along_m && !in_slots)
+      return Refused(
+          "rows=n needs the scale factors of scale=block in shared memory, and the TMA copies them only with operands "
+          "that it loads, if m and the runs of k are multiples of 4; use rows=m");
     const bool divides = kScaleRun % s.tile_n == 0 || s.tile_n % kScaleRun == 0;
-    if (!divides && !ScalesComeInSlots(contraction, s, target))
+    if (along_m && !divides && !in_slots)
       return Refused(Cat("tile n=", s.tile_n, " does not divide the ", kScaleRun,
                          " columns of a scale factor of scale=block, which threads load here; use 16, 32, 64 or 128"));
     return Ok();
@@ -492,7 +496,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
   if (pixels && s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
   LS_TRY(CheckIntegerColumns(s, contraction.a.type()));
-  LS_TRY(CheckTransposed(s, contraction.d.type(), contraction.scale));
+  LS_TRY(CheckTransposed(s, contraction.d.type()));
   LS_TRY(CheckDepth(s, contraction, target, pixels ? 32 : 128));
   LS_TRY(CheckRings(s, target));
   // Positions of the implicit-GEMM index are padded to whole parts.

@@ -137,9 +137,9 @@ bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule,
     };
     return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
   };
-  return contraction.scale == Scaling::kBlock && !target.mma.AccumulatesInTensorMemory() &&
-         schedule.a_load != LoadPath::kCopy && schedule.b_load != LoadPath::kCopy && reaches(contraction.a) &&
-         reaches(contraction.b);
+  const bool pays = !target.mma.AccumulatesInTensorMemory() || schedule.rows == RowSide::kN;
+  return contraction.scale == Scaling::kBlock && pays && schedule.a_load != LoadPath::kCopy &&
+         schedule.b_load != LoadPath::kCopy && reaches(contraction.a) && reaches(contraction.b);
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {

@@ -15,8 +15,9 @@ namespace laneshift::compiler {
 // Ok, or kUnsupported with the rule that the operand breaks under this schedule.
 Status CheckTmaAddressable(const Contraction& contraction, const Schedule& schedule, ir::Operand operand);
 
-// Whether the scale factors of scale=block come with the operands, in the slots of their ring: the role that multiplies
-// applies them, and the TMA can reach them and both operands.
+// Whether the scale factors of scale=block come with the operands, in slots of a ring, and not by loads of the threads
+// that apply them: the TMA can reach them and both operands, and a lane applies more than a few, or has taken the
+// operands' slot anyway.
 bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
 
 // Whether the target's tensor core reads the operand only along K, though it is stored along the other axis.

@@ -1,0 +1,181 @@
+// Scale factors of 8-bit operands, and promoted sums, which are multiplied by them.
+#include <algorithm>
+#include <utility>
+
+#include "compiler/emit/emit_place.h"
+#include "compiler/emit/emit_program.h"
+#include "ir/stored_tensor.h"
+
+namespace laneshift::compiler {
+
+using ir::Binding;
+
+Value* EmitLoadScaleFactor(const RoleContext& cx, Binding pointer) {
+  Emitter& e = cx.e;
+  return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
+}
+
+ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
+                                  const ScaleMatrices& matrices) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const auto runs_of = [&](Binding extent) {
+    return b.CreateUDiv(b.CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
+  };
+  const auto least_of = [&](Value* index, Value* extent) {
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, b.CreateSub(extent, e.C32(1)));
+  };
+  const auto wide = [&](Value* factor, Value* other) {
+    return b.CreateMul(b.CreateZExt(factor, e.I64()), b.CreateZExt(other, e.I64()));
+  };
+  Value* k_runs = runs_of(Binding::kK);
+  Value* n_runs = runs_of(Binding::kN);
+  Value* rows = cx.Param(attrs.rows);
+  // Beyond the last one the last is loaded again: what it multiplies is zero, or not stored. So the load needs no
+  // predicate, and its address is one multiplication and addition to what no block of K changes.
+  Value* own_run = least_of(place.block, k_runs);
+  // `first`: the index in a matrix of the factor of block 0; `step`: from block to block.
+  const auto load = [&](Binding base, Value* matrix, Value* lines, Value* pitch, Value* first, Value* step,
+                        Value* block) {
+    Value* fixed = b.CreateAdd(b.CreateMul(wide(matrix, lines), b.CreateZExt(pitch, e.I64())), first);
+    Value* start = b.CreateAdd(cx.Param(base), b.CreateMul(fixed, e.C64(4)));
+    Value* address = b.CreateAdd(start, b.CreateMul(wide(block, step), e.C64(4)));
+    return b.CreateBitCast(e.LoadGlobal(address, 1, e.True())[0], e.F32());
+  };
+  const ElementIndex index(cx, {attrs.fragment, 8}, place.row, place.column);
+  // All lanes load the same factors of B. If ptxas knows, it moves them to uniform registers, at once: between the MMA
+  // instructions, which then wait for the load. The sign of a row is 0 in every lane, which ptxas does not know.
+  Value* of_lane = b.CreateSub(own_run, b.CreateAShr(index.Row(0), 31));
+  std::vector<Value*> of_columns;
+  for (int i = 0; i < attrs.runs; ++i) {
+    Value* own = b.CreateAdd(b.CreateUDiv(place.column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
+    of_columns.push_back(load(Binding::kBaseScaleB, matrices.of_b, n_runs, k_runs, wide(least_of(own, n_runs), k_runs),
+                              e.C32(1), of_lane));
+  }
+  // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
+  ScaleFactors factors{.columns = std::move(of_columns)};
+  for (int half = 0; half < ScaleRowsOf(attrs.fragment); ++half) {
+    Value* own = b.CreateZExt(least_of(index.Row(2 * half), rows), e.I64());
+    factors.rows.push_back(load(Binding::kBaseScaleA, matrices.of_a, k_runs, rows, own, rows, own_run));
+  }
+  return factors;
+}
+
+namespace {
+
+constexpr int kLineBytes = ir::kFactorsOfLine * 4;
+
+// The scale factors in the slot's two tiles.
+class SlotFactors {
+ public:
+  SlotFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a, Value* of_b,
+              const ScalePlace& place)
+      : e_(cx.e),
+        attrs_(attrs),
+        place_(place),
+        index_(cx, {attrs.fragment, 8}, place.row, place.column),
+        of_a_(of_a),
+        of_b_(e_.Offset(of_b, e_.ir().CreateShl(e_.ir().CreateAnd(place.block, e_.C32(ir::kFactorsOfLine - 1)), 2))) {}
+
+  // Rows of A along the accumulator's rows: those that a lane holds.
+  std::vector<Value*> OfRowsOfA() const {
+    std::vector<Value*> factors;
+    for (int half = 0; half < ScaleRowsOf(attrs_.fragment); ++half)
+      factors.push_back(Read(e_.Offset(of_a_, e_.ir().CreateShl(index_.Row(2 * half), 2))));
+    return factors;
+  }
+  // Along its columns: those that a lane holds, as many at once as are adjacent and aligned.
+  std::vector<Value*> OfColumnsOfA(int columns) const {
+    const ir::FragmentLayout layout{attrs_.fragment, columns};
+    const int at_once = attrs_.aligned ? std::min(layout.Run(), ir::kFactorsOfLine) : 1;
+    Value* first = e_.Offset(of_a_, e_.ir().CreateShl(index_.first_row, 2));
+    std::vector<Value*> factors;
+    for (int j = 0; j < layout.Registers(); ++j) {
+      if (layout.RowOf(j) != 0 || layout.ColumnOf(j) % at_once != 0) continue;
+      Value* from = e_.Offset(first, e_.C32(static_cast<uint32_t>(4 * (attrs_.column + layout.ColumnOf(j)))));
+      for (Value* word : e_.LoadShared(from, at_once)) factors.push_back(AsFactor(word));
+    }
+    return factors;
+  }
+  // Columns of B along the accumulator's rows: a warp has those of one run.
+  Value* OfRowsOfB() const {
+    auto& b = e_.ir();
+    Value* line = b.CreateUDiv(place_.column, e_.C32(static_cast<uint32_t>(kScaleRun)));
+    return Read(e_.Offset(of_b_, b.CreateMul(line, e_.C32(kLineBytes))));
+  }
+  // Along its columns: columns `first` of the tile and the next ones that share a factor have that of the run in which
+  // they are, wherever in its first run the tile begins.
+  std::vector<Value*> OfColumnsOfB(int columns, int shared) const {
+    auto& b = e_.ir();
+    constexpr int kRun = static_cast<int>(kScaleRun);
+    std::vector<Value*> of_runs, factors;
+    for (int run = 0; run < ir::ScaleRunsOfTile(columns); ++run)
+      of_runs.push_back(Read(e_.Offset(of_b_, e_.C32(static_cast<uint32_t>(run * kLineBytes)))));
+    for (int first = 0; first < columns; first += shared) {
+      const int least = first / kRun, most = (kRun - shared + first) / kRun;
+      Value* own = of_runs[static_cast<size_t>(least)];
+      for (int run = least + 1; run <= most; ++run) {
+        Value* later = b.CreateICmpUGE(place_.column, e_.C32(static_cast<uint32_t>(run * kRun - first)));
+        own = b.CreateSelect(later, of_runs[static_cast<size_t>(run)], own);
+      }
+      factors.push_back(own);
+    }
+    return factors;
+  }
+
+ private:
+  Value* AsFactor(Value* word) const { return e_.ir().CreateBitCast(word, e_.F32()); }
+  Value* Read(Value* pointer) const { return AsFactor(e_.LoadSharedWord(pointer)); }
+
+  Emitter& e_;
+  const ir::SlotScaleFactorsAttrs& attrs_;
+  const ScalePlace& place_;
+  const ElementIndex index_;
+  Value* const of_a_;
+  Value* const of_b_;
+};
+
+}  // namespace
+
+ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a,
+                                  Value* of_b, const ScalePlace& place) {
+  const SlotFactors slot(cx, attrs, of_a, of_b, place);
+  const int all = cx.program.Columns(), columns = attrs.columns == 0 ? all : attrs.columns;
+  if (cx.program.row_axis == ir::Axis::kN)
+    return {.rows = {slot.OfRowsOfB()}, .columns = slot.OfColumnsOfA(columns), .first = attrs.column, .shared = 0};
+  const int shared = ir::ColumnsOfScale(all);
+  return {.rows = slot.OfRowsOfA(), .columns = slot.OfColumnsOfB(all, shared), .shared = shared};
+}
+
+void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
+                     const ScaleFactors* factors) {
+  auto& b = cx.e.ir();
+  const ir::FragmentLayout& layout = fragment.layout;
+  const int first = ir::FragmentLayout{layout.kind, column}.Registers();
+  std::vector<std::vector<Value*>> products;  // of the scale factors: of those of rows with those of columns
+  for (Value* row : factors == nullptr ? std::vector<Value*>{} : factors->rows) {
+    std::vector<Value*>& of_row = products.emplace_back();
+    for (Value* of_column : factors->columns) of_row.push_back(b.CreateFMul(row, of_column));
+  }
+  for (int j = 0; j < layout.Registers(); ++j) {
+    Value* term = fragment.values[static_cast<size_t>(j)];
+    if (factors != nullptr) {
+      const std::vector<Value*>& of_row = layout.RowOf(j) == 0 ? products.front() : products.back();
+      term = b.CreateFMul(term, of_row[factors->OfColumn(layout, column % cx.program.Columns() + layout.ColumnOf(j))]);
+    }
+    const Variable& sum = sums[static_cast<size_t>(first + j)];
+    cx.e.Store(sum, b.CreateFAdd(cx.e.Load(sum), term));
+  }
+}
+
+Fragment EmitReadPromoted(const RoleContext& cx, const std::vector<Variable>& sums,
+                          const ir::ReadPromotedAttrs& attrs) {
+  Fragment fragment{{attrs.fragment, attrs.columns}, {}};
+  const int first = ir::FragmentLayout{attrs.fragment, attrs.column}.Registers();
+  for (int j = 0; j < fragment.layout.Registers(); ++j) {
+    fragment.values.push_back(cx.e.Load(sums[static_cast<size_t>(first + j)]));
+  }
+  return fragment;
+}
+
+}  // namespace laneshift::compiler
