@@ -445,7 +445,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "31:7c4610b71e08a4dab06ad6da376acf50";
+  constexpr std::string_view kChoices = "32:eae4ce402bfdba2d2c581d366e372e4e";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

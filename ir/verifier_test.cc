@@ -68,7 +68,8 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
-        kSlotScales,      kGemv,        kScaledGemv,   kColumnScales}) {
+        kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,
+        kEarly,           kEarlyLowered}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -279,6 +280,7 @@ constexpr Broken kBroken[] = {
     {12, kDepthwiseGradient, " groups=2", " groups=1", "is not 64 channels with all taps of 1 groups"},
     {12, kDepthwiseGradient, " copies=4", " copies=2", "tile w is not 2 copies of f32 sums of 16 columns x 64 rows"},
     {15, kDepthwise, "    await %8 w\n", "", "it has not awaited channel w"},
+    {15, kResident, "= resident %47 b", "= preview b", "it previews a slot of channel b, which is resident"},
     {5, kGemv, " waits", "", "role sum does not wait for the previous kernel and does more than load B"},
     {5, kScaledGemv, " scale_run=16", " scale_run=16 waits", "role sum waits twice for the previous kernel"},
     {8, kGemv, " stages=2 halves", " stages=0 halves", "vectors, lines, copies and stages are positive"},
@@ -299,6 +301,7 @@ constexpr Broken kBroken[] = {
     {8, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=2 pingpong_roles=2", "pingpong_index=2 of 2"},
     {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_roles=2", "2 roles have ping-pong index 0 of 2"},
     {14, kPingpong, "pingpong_index=1 pingpong_roles=2", "pingpong_index=1 pingpong_roles=3", "0 roles have ping-pong index 2 of 3"},
+    {14, kPingpong, "= take ab", "= preview ab", "it previews a slot, which may be the other ping-pong role's"},
 };
 
 // The same for the ops of convolutions.
@@ -349,6 +352,7 @@ constexpr Broken kBrokenConvolutions[] = {
     {9, kPixels, "  param map_d box=bf16[m:32 n:64] swizzle=128\n", "", "param map_d is not declared"},
     {10, kShift, "reserve a\n", "reserve acc\n", "it reserves a slot of a channel that other roles use, too"},
     {10, kGather, "      copy.load %7, %9, %0, %1 tile=w operand=b\n", "", "nothing loads tile w.w"},
+    {10, kEarly, "= put ab\n", "= put ab\n        peek ab\n", "it peeks at channel ab and takes no slot of it"},
     {4, kShiftLowered, "private column=0", "column=0", "of a lowered program has 0 arrivals"},
     {11, kShift, "          retire %189\n", "", "slot %189 is put, but not sent"},
     {11, kShift, "          release %188\n", "", "slot %188 is taken, but not released"},

@@ -278,11 +278,13 @@ bool BeginsEarly(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms
 }  // namespace
 
 std::vector<ColumnRun> CtaPlan::Runs() const {
+  constexpr int kNarrowRun = 16;  // whose columns have factors of their rows of D next to two accumulators
   std::vector<ColumnRun> runs;
   int column = 0;
-  for (const int count : SubtilesOf(columns)) {
-    runs.push_back({column, count});
-    column += count;
+  for (const int subtile : SubtilesOf(columns)) {
+    const int widest = rows_along_n && !in_tensor_memory ? kNarrowRun : subtile;
+    for (const int end = column + subtile; column < end; column += runs.back().columns)
+      runs.push_back({column, std::min(widest, end - column)});
   }
   return runs;
 }
