@@ -5,7 +5,8 @@
 // which holds one tile of every entry: `put` gives the producer a free slot, `send` makes it full when everything
 // issued into it has completed, `take` gives the consumer the oldest full slot, `release` frees it when everything that
 // was issued on it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every
-// producer role sends each slot, every consumer role takes and releases each slot, in ring order. Index arithmetic is
+// producer role sends each slot, every consumer role takes and releases each slot, in ring order. `preview` waits for the
+// slot that the next `take` gives, so that it may be read before; `peek` only asks whether it is full. Index arithmetic is
 // 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32. If the
 // target's accumulator keeps fewer bits for 8-bit operands (target::Target), they are promoted: f32 registers, the
 // promoted accumulator, add up what the accumulator holds after each block of K. A conversion to an 8-bit type
