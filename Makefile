@@ -4,7 +4,7 @@
 #   make demo    three language-model GEMMs, compiled, run and checked on the PTX emulator, twice: the second time from the store
 #   make check   builds everything and runs all tests that need no GPU
 #   make sanitize   the tests of cmake/sanitize.cmake under ASan with UBSan, and under TSan (docs/reliability.md);
-#                   SANITIZED=sanitized_ci: the part that CI always runs, sanitized_more: what it runs if there is time
+#                   SANITIZED=sanitized_ci: the part that CI runs, sanitized_more: what it runs on a fast machine
 #   make docs    draws the pictures of docs/ and writes the tables of docs/performance/ from bench/measured/ (Python, no build)
 #   make fuzz    builds the fuzz targets with clang and runs each for MINUTES (docs/reliability.md)
 #
