@@ -116,14 +116,14 @@ ValueId Accumulation::SlotScaleFactors(Builder& b, const BlockFactors& of, int b
 
 void Accumulation::Finish(Builder& b, ValueId slot, ValueId later, const BlockFactors& scale_factors, int ring) const {
   if (in_tensor_memory || !promotes) return Release(b, slot, later);
-  const bool reads = scale_factors.slot != ir::kNoValue && scale_factors.of_blocks.empty();
-  if (!reads) {
-    Release(b, slot, later);
-    if (ring >= 0) b.Peek({}, {.channel = ring});
+  if (ReadsWithSums() && scale_factors.slot != ir::kNoValue) {
+    b.MmaWait({}, {.pending = 0});
+    Promote(b, scale_factors);
+    return Release(b, slot, later);
   }
-  if (reads) b.MmaWait({}, {.pending = 0});
+  Release(b, slot, later);
+  if (ring >= 0) b.Peek({}, {.channel = ring});
   Promote(b, scale_factors);
-  if (reads) Release(b, slot, later);
 }
 
 void Accumulation::Promote(Builder& b, const BlockFactors& scale_factors) const {

@@ -102,16 +102,19 @@ TEST(BlockOperands, BlocksOf768AreMultiplied96ElementsAtATime) {
             std::string::npos);
 }
 
+// What the verifier says of the program after an edit.
+template <typename Edit>
+std::string VerdictOf(ir::Program program, const target::Target& target, const Edit& edit) {
+  edit(program);
+  const Status verified = ir::VerifyProgram(program, target);
+  return verified ? "accepted" : verified.error().message;
+}
+
 TEST(BlockOperands, TheVerifierKnowsMetadata) {
   const target::Target& target = target::NamedTarget("sm_100a");
   const ir::Program program = Build(kProblem, "tile=128x128x128 stages=2 acc=1").value();
   ASSERT_TRUE(ir::VerifyProgram(program, target));
-  const auto broken = [&](const auto& edit) {
-    ir::Program other = program;
-    edit(other);
-    const Status verified = ir::VerifyProgram(other, target);
-    return verified ? std::string("accepted") : verified.error().message;
-  };
+  const auto broken = [&](const auto& edit) { return VerdictOf(program, target, edit); };
   EXPECT_NE(broken([](ir::Program& p) { p.sparse_a = false; }).find("is not sparse"), std::string::npos);
   EXPECT_NE(broken([](ir::Program& p) { p.channels[1].columns = 8; }).find("does not hold 4 columns of metadata"),
             std::string::npos);
@@ -125,12 +128,7 @@ TEST(BlockOperands, TheVerifierKnowsMetadataNextToScaleFactors) {
   const ir::Program program =
       Build("gemm m=512 n=512 k=512 a=e4m3 scale=mx sparse=a", "tile=128x128x256 stages=2 acc=1").value();
   ASSERT_TRUE(ir::VerifyProgram(program, target));
-  const auto broken = [&](const auto& edit) {
-    ir::Program other = program;
-    edit(other);
-    const Status verified = ir::VerifyProgram(other, target);
-    return verified ? std::string("accepted") : verified.error().message;
-  };
+  const auto broken = [&](const auto& edit) { return VerdictOf(program, target, edit); };
   EXPECT_NE(broken([](ir::Program& p) { p.sparse_a = false; }), "accepted");
   EXPECT_NE(broken([](ir::Program& p) { p.channels[1].columns += 4; }).find("does not hold 8 columns of metadata"),
             std::string::npos);

@@ -137,8 +137,7 @@ class RoleLowering {
       return;
     }
     if (op.kind == OpKind::kPut || op.kind == OpKind::kReserve) return Acquire(b, op, Side::kEmpty, siblings);
-    if (op.kind == OpKind::kTake) return Acquire(b, op, Side::kFull, siblings);
-    if (op.kind == OpKind::kPreview) return Acquire(b, op, Side::kFull, siblings);
+    if (op.kind == OpKind::kTake || op.kind == OpKind::kPreview) return Acquire(b, op, Side::kFull, siblings);
     if (op.kind == OpKind::kPeek) {
       b.BarrierPeek({b.Cursor({}, {.channel = op.As<ir::ChannelAttrs>().channel})});
       return;
