@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <set>
 #include <span>
 #include <utility>
@@ -153,6 +154,7 @@ constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its co
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
 constexpr int64_t kMostResidentBlocks = 64;
 constexpr int64_t kMostDirectTaps = 1024;  // that a schedule can say
+constexpr int64_t kDirectParts = 6, kMostDirectRows = 1024;
 constexpr int kGemvMath[] = {4, 2, 1}, kGemvStages[] = {2, 4, 8};
 constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves
@@ -291,14 +293,29 @@ class ShapeList {
     const int tile_taps =
         static_cast<int>(base::RoundUp(std::min(taps, kMostDirectTaps), int64_t{compiler::kDirectTapGroup}));
     if (contraction_.SumsPixels()) return AddDirectGradient(direct, tile_taps);
-    for (const int run : compiler::kDirectRuns) {
+    AddDepthwise(direct, tile_taps);
+  }
+
+  // Tiles of few lines, and of as many as cut an image into equal parts.
+  void AddDepthwise(Schedule shape, int tile_taps) {
+    shape.tile_n = compiler::kDirectChannels;
+    shape.tile_k = tile_taps;
+    shape.stages = 2;
+    shape.a_load = LoadPath::kTma;
+    shape.b_keep = 1;
+    const compiler::ConvGeometry geometry = contraction_.Under(problem_, shape).geometry;
+    const int64_t columns = compiler::ColumnsOfTile(geometry), lines = geometry.output[kHeight];
+    const int64_t unit = std::lcm(columns, compiler::kDirectRunsOfWarp * geometry.direct_run) / columns;
+    std::set<int64_t> heights;
+    for (int64_t parts = 1; parts <= kDirectParts; ++parts) {
+      heights.insert(base::RoundUp(base::CeilDiv(lines, parts), unit));
+      heights.insert(std::min(parts * unit, base::RoundUp(lines, unit)));
+    }
+    for (const int64_t height : heights) {
+      if (height * columns > kMostDirectRows) continue;
+      shape.tile_m = static_cast<int>(height * columns);
       for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
-        Schedule shape = direct;
-        shape.tile_m = 4 * ir::kWarpgroupWarps * math * run;
-        shape.tile_n = compiler::kDirectChannels;
-        shape.tile_k = tile_taps;
         shape.math_warpgroups = math;
-        shape.b_keep = 1;
         AddPoint(shape);
       }
     }

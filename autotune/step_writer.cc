@@ -30,6 +30,8 @@ constexpr double kFactorOperations = 1.5;
 // Of an element of a run whose filters' gradient is summed: a lane finds its pixels for all eight channels of each.
 constexpr double kOperationsOfRun = 16;
 constexpr int64_t kRunsOfWarp = 4;
+constexpr int kSchedulers = 4;                                     // of an SM
+constexpr double kIssueOfOneWarp = 0.70, kIssueOfTwoWarps = 0.76;  // of depthwise products (H200, 2026-11-27)
 // In latencies of global memory: what is not hidden of a batch's, which is mostly in L1, and of a position by itself.
 // Fitted to 21 kernels on an H200, 2026-11-25.
 constexpr double kWaitOfBatch = 0.16, kWaitOfPosition = 0.6;
@@ -237,12 +239,14 @@ class StepWriter {
                               std::min(kMostIssue, kIssueOfWarp * role_.warps)});
   }
 
-  // The lines of the first row of a filter come from L2, those of later rows have been read for it. A product takes an
-  // instruction, and each channel of a pixel one to become an f32.
+  // A product takes an instruction, and each channel of a pixel or of a tap one to become an f32. A pass of the role's
+  // warps lasts as long as the scheduler with the most of them.
   void WriteDepthwise(const ir::DepthwiseAttrs& attrs, StepList& steps) {
+    const ir::FragmentLayout layout{attrs.fragment};
+    const int fragments = program_.tile_m / layout.Rows(), passes = base::CeilDiv(fragments, role_.warps);
+    rows_ = base::CeilDiv(program_.tile_m, passes);
     columns_ = program_.tile_n;
-    const double pixels =
-        static_cast<double>(attrs.PixelsOfLine()) / ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
+    const double read = static_cast<double>(attrs.PixelsOfLine() + attrs.columns) / layout.Facts().rows_of_lane;
     const auto taps = static_cast<double>(numbers_.SizeOf(ir::Binding::kK));
     // Of an output. Where strides divide, it meets so many fewer.
     double products = taps, rows = taps / attrs.columns;
@@ -251,8 +255,12 @@ class StepWriter {
       products /= stride;
       if (d > 0) rows /= stride;
     }
-    Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * pixels * Bytes(program_.operand_type)});
-    Add(steps, {.kind = StepKind::kConvert, .elements = Elements(), .operations = products + rows * pixels});
+    const double most = base::CeilDiv(fragments, kSchedulers) * kSchedulers;
+    const bool alone = std::min(fragments, role_.warps) <= kSchedulers;
+    Add(steps, {.kind = StepKind::kConvert,
+                .elements = Elements(),
+                .multiplied = true,
+                .operations = (products + rows * read) * most / fragments / (alone ? kIssueOfOneWarp : kIssueOfTwoWarps)});
   }
 
   // Every group of warps reads the gradients of its positions, and for each of its rows the pixels under them; the
@@ -397,9 +405,10 @@ class StepWriter {
                          .row_bytes = static_cast<double>(BufferOf(rows->buffer).layout.Span())});
     }
     const auto& attrs = op.As<ir::GlobalAttrs>();
+    const bool adjacent = program_.box_lines > 0;  // lanes store what is next to each other
     Add(steps, {.kind = StepKind::kStoreThreads,
                 .bytes = Elements() * Bytes(attrs.type),
-                .row_bytes = attrs.vector * Bytes(attrs.type),
+                .row_bytes = (adjacent ? program_.tile_n : attrs.vector) * Bytes(attrs.type),
                 .elements = Elements()});
   }
 
@@ -515,7 +524,7 @@ class StepWriter {
                 .operations = approximate ? cost.approximate_operations : cost.operations,
                 .special = approximate ? cost.approximate_special : cost.special});
   }
-  double Elements() const { return static_cast<double>(program_.Rows()) * columns_; }
+  double Elements() const { return static_cast<double>(rows_) * columns_; }
   // As long as the compiled function; before compilation a typical length.
   FunctionLength LengthOf(const ir::ProgramFunction& function) const {
     constexpr FunctionLength kUnknown = {24, 1};
@@ -562,6 +571,7 @@ class StepWriter {
   std::vector<int> slots_;  // the channel of each value that is a slot
   const WrittenPart part_;
   double products_ = 0;
+  int rows_ = program_.Rows();  // that the role's ops treat at once, and columns
   int columns_ = 0;
   double staged_bytes_ = 0;  // since the last store
 };

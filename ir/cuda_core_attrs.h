@@ -9,16 +9,19 @@
 
 namespace laneshift::ir {
 
-inline constexpr int kMostPixelsAtOnce = 12;  // of a line that a lane of a depthwise convolution holds
-// A depthwise convolution: what the code is unrolled for. The filters are in a tile of taps x channels.
+inline constexpr int kMostPixelsAtOnce = 4;  // of a line that a lane of a depthwise convolution holds
+// A depthwise convolution: what the code is unrolled for. The filters are in a tile of taps x channels, the pixels in
+// one of adjacent pixels of `line` a line and `lines` a plane.
 struct DepthwiseAttrs {
-  int tile = 0;
+  int tile = 0;  // of the filters
   FragmentKind fragment = FragmentKind::kRuns4;
   int columns = 1, stride = 1, dilation = 1;  // of the filter along w
+  int line = 1, lines = 1;
   bool planes = false;                        // three spatial dimensions
   bool reversed = false;                      // the tile's last tap is the first: a gradient of x
   // Strides divide (ConvGeometry::divides): the first row of each run meets tap t along w at pixel (phase + t *
-  // dilation) / stride after the lane's first one, and row j of the run at that of phase + j.
+  // dilation) / stride after the lane's first one, and row j of the run at that of phase + j. Along h and d the op has
+  // such phases as operands.
   bool divides = false;
   int phase = 0;
   int Rows() const { return kFragmentFacts[static_cast<size_t>(fragment)].rows_of_lane; }

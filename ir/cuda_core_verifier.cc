@@ -20,28 +20,44 @@ Status RoleVerifier::CheckDepthwise(const Op& op) const {
   if (attrs.divides && attrs.Rows() % attrs.stride != 0)
     return Broken(8, Cat("runs of ", attrs.Rows(), " rows are not a multiple of the stride ", attrs.stride,
                          ": they would begin with different phases"));
+  const size_t dimensions = attrs.planes ? 3 : 2, phases = attrs.divides ? dimensions - 1 : 0;
+  if (op.operands.size() != 3 + phases)
+    return Broken(7, Cat("it has two slots, a position and ", phases, " phases, not ", op.operands.size(), " operands"));
   const FragmentLayout layout{attrs.fragment, program_.tile_n};
-  const int columns = layout.Facts().step;
-  if (program_.row_axis != Axis::kM || program_.tile_n != columns || program_.tile_m != layout.Rows() * role_->warps)
-    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", layout.Rows(), " rows of ",
-                          columns, " channels for each of ", role_->warps, " warps"));
+  const int columns = layout.Facts().step, run = layout.Facts().rows_of_lane;
+  if (program_.row_axis != Axis::kM || program_.tile_n != columns || program_.tile_m % layout.Rows() != 0 ||
+      program_.box_lines == 0 || program_.box_columns % run != 0)
+    return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " in lines of ", program_.box_columns,
+                          " is not a multiple of ", layout.Rows(), " rows of ", columns, " channels in runs of ", run));
   if (BitsOf(program_.operand_type) != 16) return Broken(12, "a lane has eight channels of 16 bits");
-  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  const Channel& channel = ChannelOfSlot(op.operands[1]);
   if (!channel.resident) return Broken(15, Cat("it reads channel ", channel.name, ", which is not resident"));
   if (!InRange(attrs.tile, 0, static_cast<int64_t>(channel.tiles.size())))
     return Broken(8, Cat("channel ", channel.name, " has no tile ", attrs.tile));
   const SharedLayout& tile = channel.tiles[static_cast<size_t>(attrs.tile)].layout;
   if (tile.outer_axis != Axis::kK || tile.inner_axis != Axis::kN || tile.outer != program_.tile_k ||
-      tile.inner != columns || tile.Columns() != 1 || tile.ElementBits() != 16)
+      tile.inner != columns || !tile.linear || tile.ElementBits() != 16)
     return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(attrs.tile)].name, " is not ", columns,
-                          " channels of 16 bits for each of k=", program_.tile_k, " taps"));
-  LS_TRY(Needs(
-      {Binding::kBaseA, Binding::kPitchA, Binding::kRowA, Binding::kStrideA, Binding::kM, Binding::kN, Binding::kK}));
-  for (size_t d = 0; d < (attrs.planes ? 3 : 2); ++d) {
+                          " channels of 16 bits, in order, for each of k=", program_.tile_k, " taps"));
+  LS_TRY(CheckPixelTile(ChannelOfSlot(op.operands[0]), columns, attrs.line * attrs.lines));
+  if (attrs.PixelsOfLine() > attrs.line)
+    return Broken(8, Cat("a lane reads ", attrs.PixelsOfLine(), " pixels of a line of ", attrs.line));
+  LS_TRY(Needs({Binding::kK}));
+  for (size_t d = 1; d < dimensions; ++d) {
     const SpatialBindings& of = kSpatialBindings[d];
-    LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
+    LS_TRY(Needs({of.taps, of.stride, of.dilation}));
   }
-  return attrs.planes ? Needs({Binding::kPlaneA}) : Ok();
+  return Ok();
+}
+
+// Whole planes of pixels, in the order of memory, as threads read them.
+Status RoleVerifier::CheckPixelTile(const Channel& channel, int channels, int plane) const {
+  if (channel.tiles.size() != 1) return Broken(8, Cat("channel ", channel.name, " has more than a tile of pixels"));
+  const SharedLayout& pixels = channel.tiles.front().layout;
+  if (pixels.linear && pixels.inner == channels && pixels.ElementBits() == 16 && pixels.outer % plane == 0)
+    return Ok();
+  return Broken(12, Cat("tile ", channel.tiles.front().name, " is not planes of ", plane, " pixels of ", channels,
+                        " channels of 16 bits"));
 }
 
 // A tile of f32: copies of the sums of the program's tile, columns of the accumulator x its rows.

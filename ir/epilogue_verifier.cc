@@ -104,7 +104,8 @@ Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   LS_TRY(Needs({PitchOf(operand)}));
   LS_TRY(CheckRowMap(rows));
   if (rows != RowMap::kGroups) LS_TRY(Needs({StrideOf(operand)}));
-  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kPaddedQ, Binding::kOutQ, Binding::kOutP}));
+  if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kOutQ, Binding::kOutP}));
+  if (rows == RowMap::kPixels && program_.box_lines == 0) LS_TRY(Needs({Binding::kPaddedQ}));
   if (rows == RowMap::kFilters) LS_TRY(Needs({Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(operand);
 }

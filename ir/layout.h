@@ -35,6 +35,7 @@ struct SharedLayout {
   int outer = 0, inner = 0;
   Swizzle swizzle = Swizzle::k128;
   bool padded = false;  // elements of fewer than eight bits: 16 of them, packed in the low bytes, take 16 bytes
+  bool linear = false;  // the chunks of a span are in order: threads read the tile, and whole spans at a time
 
   // In shared memory.
   int ElementBits() const { return padded ? 8 : static_cast<int>(DataTypeBits(type)); }
@@ -44,7 +45,7 @@ struct SharedLayout {
   int Span() const { return SpanBytes(swizzle); }
   int Bytes() const { return Columns() * ColumnBytes(); }
   // A start at a multiple of this repeats the swizzle pattern from its beginning.
-  int Alignment() const { return 8 * Span(); }
+  int Alignment() const { return (linear ? 1 : 8) * Span(); }
   // Columns of one span, and the elements of one.
   int Columns() const { return (RowBytes() + Span() - 1) / Span(); }
   int ColumnElements() const { return RowBytes() < Span() ? inner : 8 * Span() / ElementBits(); }
@@ -57,7 +58,7 @@ struct SharedLayout {
   // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask)
   // << 4.
   int Offset(int outer_index, int inner_index) const;
-  int SwizzleMask() const { return Span() / 16 - 1; }
+  int SwizzleMask() const { return linear ? 0 : Span() / 16 - 1; }
   // Extent along an axis. REQUIRES: the tile has that axis.
   int Extent(Axis axis) const;
   // Byte offset of the element with index `index` along `axis` and 0 along the other one.

@@ -74,7 +74,9 @@ Status RoleVerifier::CheckLoad(const Op& op) {
 
 Status RoleVerifier::CheckLoadPixels(const Op& op) {
   const auto& attrs = op.As<PixelLoadAttrs>();
-  if (op.operands.size() != 7 && op.operands.size() != 9)
+  const size_t operands = op.operands.size();
+  if (attrs.tiled && operands != 5 && operands != 6) return Broken(7, "a copy of a box has a channel and 3 or 4 starts");
+  if (!attrs.tiled && operands != 7 && operands != 9)
     return Broken(7, "an im2col copy has a channel, 3 or 4 starts and 2 or 3 offsets");
   if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is not a tensor map");
   LS_TRY(FillTile(op, attrs.tile));

@@ -155,6 +155,7 @@ struct PixelLoadAttrs {
   int column = kEveryColumn;  // of the tile, in spans of its swizzle (SharedLayout::Columns)
   int row = 0;
   MulticastScope to = MulticastScope::kOwn;
+  bool tiled = false;  // a box of pixels, adjacent in every dimension, from the starts on; there are no offsets
 
   // Bytes that it brings into `layout`, in boxes `box`.
   int Bytes(const SharedLayout& layout, const SharedLayout& box) const {

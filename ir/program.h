@@ -104,6 +104,8 @@ struct Program {
   int ctas = 1;                             // 2: pairs of CTAs issue MMAs together
   int live_rows = 0;                        // of a tile: the rows without those of stale lanes; 0: all
   int diagonal_blocks = 1;                  // D is so many of these: M and N are the sizes of the matrix around them
+  // With boxes, rows of the index go through images tile by tile, and a tile is so many lines of so many outputs.
+  int box_lines = 0, box_columns = 0;
   DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
   int operand_bits = 0;                     // of an element of A and B in shared memory; 0: those of operand_type
   bool sparse_a = false;                    // tiles of A have half of tile_k, and metadata

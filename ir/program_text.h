@@ -179,7 +179,8 @@ template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"map", &PixelLoadAttrs::map},
     Field{"column", &PixelLoadAttrs::column, Presence::kOptional},
     Field{"row", &PixelLoadAttrs::row, Presence::kOptional},
-    Field{"to", &PixelLoadAttrs::to, Presence::kOptional}};
+    Field{"to", &PixelLoadAttrs::to, Presence::kOptional},
+    Field{"tiled", &PixelLoadAttrs::tiled, Presence::kOptional}};
 template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"tile", &GatherAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"vector", &GatherAttrs::vector},
@@ -246,6 +247,8 @@ template <> inline constexpr auto kFields<DepthwiseAttrs> = std::tuple{
     Field{"columns", &DepthwiseAttrs::columns},
     Field{"stride", &DepthwiseAttrs::stride},
     Field{"dilation", &DepthwiseAttrs::dilation},
+    Field{"line", &DepthwiseAttrs::line},
+    Field{"lines", &DepthwiseAttrs::lines},
     Field{"planes", &DepthwiseAttrs::planes, Presence::kOptional},
     Field{"reversed", &DepthwiseAttrs::reversed, Presence::kOptional},
     Field{"divides", &DepthwiseAttrs::divides, Presence::kOptional},
@@ -394,6 +397,8 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"live_rows", &Program::live_rows, Presence::kOptional},
     Field{"diagonal_blocks", &Program::diagonal_blocks, Presence::kOptional},
+    Field{"box_lines", &Program::box_lines, Presence::kOptional},
+    Field{"box_columns", &Program::box_columns, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"operand_bits", &Program::operand_bits, Presence::kOptional},
     Field{"sparse", &Program::sparse_a, Presence::kOptional},

@@ -284,10 +284,15 @@ class Parser {
                    Cat("'", token.text, "' is not a known ", name, "; use ", List({names.begin(), names.end()})));
   }
 
-  // bf16[m:128 k:64] swizzle=128, padded e3m2[m:128 k:128] swizzle=128
+  // bf16[m:128 k:64] swizzle=128, padded e3m2[m:128 k:128] swizzle=128, linear bf16[m:60 n:64] swizzle=128
   Status Value(std::string_view, Meaning meaning, SharedLayout& value) {
-    value.padded = Peek().kind == Token::kWord && Peek().text == "padded";
-    if (value.padded) Next();
+    const auto has = [&](std::string_view word) {
+      const bool found = Peek().kind == Token::kWord && Peek().text == word;
+      if (found) Next();
+      return found;
+    };
+    value.padded = has("padded");
+    value.linear = has("linear");
     LS_TRY(Value("type", meaning, value.type));
     LS_TRY(Expect("["));
     LS_TRY(Value("axis", meaning, value.outer_axis));

@@ -290,7 +290,7 @@ FragmentLayout RoleVerifier::FragmentOf(const Op& op) const {
 
 bool RoleVerifier::IsOperand(const SharedLayout& tile, int scale_run) const {
   const int bits = program_.OperandBits();
-  return tile.ElementBits() == bits && MmaKindOf(program_.operand_type, tile.type, scale_run, bits);
+  return !tile.linear && tile.ElementBits() == bits && MmaKindOf(program_.operand_type, tile.type, scale_run, bits);
 }
 
 const Channel& RoleVerifier::ChannelOfSlot(ValueId slot) const {

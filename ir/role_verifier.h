@@ -131,6 +131,7 @@ class RoleVerifier {
   Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
   Status CheckDepthwise(const Op& op) const;
+  Status CheckPixelTile(const Channel& channel, int channels, int plane) const;
   Status CheckDepthwiseGradient(const Op& op);
   Status CheckGemv(const Op& op);
   Status CheckLoadSums(const Op& op) const;

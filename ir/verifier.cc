@@ -131,6 +131,11 @@ Status CheckHeader(const Program& program, const target::Target& target) {
   }
   if (program.diagonal_blocks < 1 || program.diagonal_blocks > kMaxExtent)
     return BrokenRule(1, Cat("diagonal_blocks=", program.diagonal_blocks, " is not 1 to ", kMaxExtent));
+  const bool boxes = program.box_lines != 0 || program.box_columns != 0;
+  if (boxes && (program.box_lines < 1 || program.box_columns < 1 ||
+                int64_t{program.box_lines} * program.box_columns != program.tile_m))
+    return BrokenRule(1, Cat("box_lines=", program.box_lines, " of box_columns=", program.box_columns,
+                             " are not the tile's ", program.tile_m, " rows"));
   LS_TRY(CheckNames("channel", program.channels));
   LS_TRY(CheckNames("buffer", program.buffers));
   LS_TRY(CheckNames("role", program.roles));
@@ -153,7 +158,9 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout, Allowed
   if (row_bytes % layout.Span() != 0 && !short_row) {
     return BrokenRule(3, Cat(where, " has rows of ", row_bytes, " bytes, not whole spans of ", layout.Span()));
   }
-  if (layout.outer % 8 != 0 && !(allowed.single_row && layout.outer == 1))
+  if (layout.linear && (layout.Columns() != 1 || layout.padded))
+    return BrokenRule(3, Cat(where, " is linear, but its rows are not one span"));
+  if (layout.outer % 8 != 0 && !layout.linear && !(allowed.single_row && layout.outer == 1))
     return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
   return Ok();
 }
@@ -173,7 +180,7 @@ Status CheckParams(const Program& program, const target::Target& target) {
     LS_TRY(CheckLayout(Cat("the box of ", name), param.box, {.single_row = true, .short_rows = of_d}));
     // Lines of blocks are copied as longer rows.
     const bool blocks = ScaleBlock::Holds(param.box.type) || MetadataBlock::Holds(param.box);
-    if (const int rows = param.box.outer / (blocks ? ScaleBlock::kMapRowLines : 1); rows > 256) {
+    if (const int rows = param.box.outer / (blocks ? ScaleBlock::kMapRowLines : 1); rows > 256 && !param.box.linear) {
       return BrokenRule(2, Cat("the box of ", name, " has ", rows, " rows, more than 256"));
     }
   }

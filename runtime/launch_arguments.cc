@@ -86,7 +86,7 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
     tensor.strides.push_back(mapped.dims[i + 1] == 1 ? (stride + unit - 1) & ~(unit - 1) : stride);
   }
   for (const int64_t step : mapped.element_strides) tensor.element_strides.push_back(static_cast<uint32_t>(step));
-  tensor.swizzle = MapSwizzle(param.box.swizzle);
+  tensor.swizzle = param.box.linear ? device::kCuSwizzleNone : MapSwizzle(param.box.swizzle);
   tensor.promotion = device::kCuL2Of256;
   auto encoded = Encode(api, mapped, std::move(tensor));
   if (!encoded) return encoded.error().Within(ir::PrintBinding(param.binding));

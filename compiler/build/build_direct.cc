@@ -1,14 +1,16 @@
 // A depthwise convolution on CUDA cores: one role copies the filters of the CTA's channels to shared memory once,
-// transposed to taps x channels; the other goes through the tiles, computes its sums from pixels in memory, and stores
-// them as any epilogue does.
+// transposed to taps x channels; another brings the box of pixels under each tile; the third computes the sums of the
+// tile from these, and stores them as any epilogue does.
 #include <utility>
 
+#include "base/integer_math.h"
 #include "compiler/build/cta_plan.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/operand_parts.h"
 #include "compiler/build/pixel_output.h"
 #include "compiler/build/subtile_steps.h"
 #include "compiler/build/tile_loop.h"
+#include "compiler/legality/check_direct.h"
 #include "compiler/passes.h"
 
 namespace laneshift::compiler {
@@ -20,7 +22,9 @@ using ir::Operand;
 using ir::RoleKind;
 using ir::ValueId;
 
-constexpr int kFilters = 0;  // the only channel
+constexpr int kFilters = 0, kPixels = 1;  // channels
+// Added to a number of strides, so that what is divided by one is not negative.
+constexpr int kMostPad = 4096;
 
 class DirectKernel {
  public:
@@ -30,19 +34,43 @@ class DirectKernel {
         schedule_(schedule),
         geometry_(contraction.geometry),
         terms_(TermsOf(contraction, ir::RowMap::kPixels, target)),
-        output_(contraction, true),
+        output_(contraction, false),
         plan_(PlanOf(schedule, geometry_)),
         steps_(terms_, plan_, program_, output_) {
     program_ = ProgramOfTile("depthwise", schedule, contraction.a.type(), target);
     program_.threads = 32 * (kEpilogueWarp + plan_.warps);
+    program_.box_lines = static_cast<int>(geometry_.tile[kHeight]);
+    program_.box_columns = static_cast<int>(geometry_.tile[kWidth]);
   }
 
   ir::Program Write() && {
-    program_.channels = {{.name = "w", .stages = 1, .tiles = {{"w", FilterTile()}}, .resident = true}};
+    program_.channels = {
+        {.name = "w", .stages = 1, .tiles = {{"w", FilterTile()}}, .resident = true},
+        {.name = "x", .stages = schedule_.stages, .tiles = {{"x", PixelTile()}}},
+    };
     DeclareParams();
-    AddRole(program_, {.name = "copy", .kind = RoleKind::kCopy, .first_warp = kLoadWarp, .warps = kEpilogueWarp},
+    const DirectRegisters registers = kDirectRegisters[schedule_.math_warpgroups];
+    AddRole(program_,
+            {.name = "load",
+             .kind = RoleKind::kLoad,
+             .first_warp = kLoadWarp,
+             .warps = 1,
+             .elected = true,
+             .registers = registers.load},
+            [this](Builder& b) { LoadTiles(b); });
+    AddRole(program_,
+            {.name = "copy",
+             .kind = RoleKind::kCopy,
+             .first_warp = kLoadWarp + 1,
+             .warps = kEpilogueWarp - kLoadWarp - 1,
+             .registers = registers.load},
             [this](Builder& b) { CopyFilters(b); });
-    AddRole(program_, {.name = "math", .kind = RoleKind::kMath, .first_warp = kEpilogueWarp, .warps = plan_.warps},
+    AddRole(program_,
+            {.name = "math",
+             .kind = RoleKind::kMath,
+             .first_warp = kEpilogueWarp,
+             .warps = plan_.warps,
+             .registers = registers.load == 0 ? 0 : registers.math},
             [this](Builder& b) { WriteTiles(b); });
     return std::move(program_);
   }
@@ -55,6 +83,7 @@ class DirectKernel {
     plan.columns = schedule.tile_n;
     plan.fragment = short_runs ? ir::FragmentKind::kRuns4 : ir::FragmentKind::kRuns8;
     plan.staging.panel = plan.staging.subtile = schedule.tile_n;
+    plan.blocks = base::CeilDiv(schedule.tile_m, plan.warps * ir::FragmentLayout{plan.fragment}.Rows());
     return plan;
   }
 
@@ -64,13 +93,24 @@ class DirectKernel {
             .inner_axis = ir::Axis::kN,
             .outer = schedule_.tile_k,
             .inner = schedule_.tile_n,
-            .swizzle = ir::Swizzle::k128};
+            .swizzle = ir::Swizzle::k128,
+            .linear = true};
+  }
+
+  ir::SharedLayout PixelTile() const {
+    const Spatial& box = geometry_.box;
+    return {.type = contraction_.a.type(),
+            .outer_axis = ir::Axis::kM,
+            .inner_axis = ir::Axis::kN,
+            .outer = static_cast<int>(box[kDepth] * box[kHeight] * box[kWidth]),
+            .inner = schedule_.tile_n,
+            .swizzle = ir::Swizzle::k128,
+            .linear = true};
   }
 
   void DeclareParams() {
     std::vector<ir::Param>& params = program_.params;
-    params.push_back({Binding::kBaseA, {}});
-    output_.AddPitches(Operand::kA, params);
+    params.push_back({Binding::kMapA, PixelTile()});
     params.insert(params.end(), {{Binding::kBaseB, {}}, {Binding::kPitchB, {}}, {Binding::kStrideB, {}}});
     params.push_back({Binding::kBaseD, {}});
     output_.AddPitches(Operand::kD, params);
@@ -85,20 +125,82 @@ class DirectKernel {
     b.Send({slot});
   }
 
+  TileLoop Tiles() const {
+    return {.tile_m = schedule_.tile_m, .tile_n = schedule_.tile_n, .raster = schedule_.raster};
+  }
+  size_t Dimensions() const { return geometry_.planes ? 3 : 2; }
+  // Along dimension `d`: w, h, d.
+  ValueId OutputsOfTile(Builder& b, size_t d) const { return b.Constant(static_cast<int>(geometry_.tile[kWidth - d])); }
+
+  // The tile's first output in each dimension, and its image.
+  std::vector<ValueId> FirstOutput(Builder& b, const Corner& corner) const {
+    std::vector<ValueId> first;
+    ValueId rest = b.Div({corner.row, b.Constant(schedule_.tile_m)});
+    for (size_t d = 0; d < Dimensions(); ++d) {
+      const ValueId outputs = OutputsOfTile(b, d);
+      const ValueId tiles = b.CeilDiv({b.ParamValue(ir::kSpatialBindings[d].outputs), outputs});
+      first.push_back(b.Mul({b.Rem({rest, tiles}), outputs}));
+      rest = b.Div({rest, tiles});
+    }
+    first.push_back(rest);
+    return first;
+  }
+  // Where strides divide: how far the tap at the first output of the tile is from pixel -kMostPad.
+  ValueId Dividend(Builder& b, size_t d, ValueId output) const {
+    const ir::SpatialBindings& of = ir::kSpatialBindings[d];
+    return b.Sub({b.Add({output, b.Mul({b.ParamValue(of.stride), b.Constant(kMostPad)})}), b.ParamValue(of.pad)});
+  }
+
+  void LoadTiles(Builder& b) const {
+    Tiles().ForEachCorner(b, [&](const Corner& corner) {
+      std::vector<ValueId> at = FirstOutput(b, corner);
+      for (size_t d = 0; d < Dimensions(); ++d) {
+        const ir::SpatialBindings& of = ir::kSpatialBindings[d];
+        const ValueId stride = b.ParamValue(of.stride);
+        at[d] = geometry_.divides ? b.Sub({b.Div({Dividend(b, d, at[d]), stride}), b.Constant(kMostPad)})
+                                  : b.Sub({b.Mul({at[d], stride}), b.ParamValue(of.pad)});
+      }
+      const ValueId slot = b.Put({}, {.channel = kPixels});
+      at.insert(at.begin(), {slot, corner.column});
+      b.LoadPixels(at, {.tile = 0, .map = Binding::kMapA, .tiled = true});
+      b.Send({slot});
+    });
+  }
+
   void WriteTiles(Builder& b) const {
     b.Await({b.Constant(1)}, {.channel = kFilters});
     const ValueId filters = b.ResidentSlot({b.Constant(0)}, {.channel = kFilters});
-    const TileLoop tiles{.tile_m = schedule_.tile_m, .tile_n = schedule_.tile_n, .raster = schedule_.raster};
-    tiles.ForEachCorner(b, [&](const Corner& corner) {
-      const ValueId row = b.Add({corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})});
-      Subtile sums{.row = row, .column = corner.column, .batch = corner.batch, .columns = plan_.columns};
-      sums.own = row;
-      sums.tile = corner.column;
-      if (terms_.orders_reductions) sums.panel = b.Constant(0);
-      sums.fragment = b.Depthwise({filters, row, corner.column}, AttrsOfFilter());
-      steps_.Write(b, sums, {});
-      b.GlobalStore(sums.Operands(), steps_.AccessOf(Operand::kD, plan_.columns));
+    const int rows = ir::FragmentLayout{plan_.fragment}.Rows();
+    Tiles().ForEachCorner(b, [&](const Corner& corner) {
+      std::vector<ValueId> phases;
+      if (geometry_.divides) {
+        const std::vector<ValueId> first = FirstOutput(b, corner);
+        for (size_t d = 1; d < Dimensions(); ++d)
+          phases.push_back(b.Rem({Dividend(b, d, first[d]), b.ParamValue(ir::kSpatialBindings[d].stride)}));
+      }
+      const ValueId pixels = b.Take({}, {.channel = kPixels});
+      ForEach(b, b.Constant(plan_.blocks), [&](ValueId pass) {
+        const ValueId own = b.Add({b.Mul({pass, b.Constant(rows * plan_.warps)}), b.WarpRow({}, {.rows = rows})});
+        std::vector<ValueId> operands = {pixels, filters, own};
+        operands.insert(operands.end(), phases.begin(), phases.end());
+        if (schedule_.tile_m % (rows * plan_.warps) == 0) return WriteRows(b, corner, operands);
+        b.If({b.Less({own, b.Constant(schedule_.tile_m)})});
+        b.InBody([&] { WriteRows(b, corner, operands); });
+      });
+      b.Release({pixels});
     });
+  }
+
+  // Those of a warp, of which the third operand is the first one in the tile.
+  void WriteRows(Builder& b, const Corner& corner, const std::vector<ValueId>& operands) const {
+    const ValueId row = b.Add({corner.row, operands[2]});
+    Subtile sums{.row = row, .column = corner.column, .batch = corner.batch, .columns = plan_.columns};
+    sums.own = row;
+    sums.tile = corner.column;
+    if (terms_.orders_reductions) sums.panel = b.Constant(0);
+    sums.fragment = b.Depthwise(operands, AttrsOfFilter());
+    steps_.Write(b, sums, {});
+    b.GlobalStore(sums.Operands(), steps_.AccessOf(Operand::kD, plan_.columns));
   }
 
   ir::DepthwiseAttrs AttrsOfFilter() const {
@@ -108,6 +210,8 @@ class DirectKernel {
             .columns = static_cast<int>(geometry_.filter[kWidth]),
             .stride = static_cast<int>(stride),
             .dilation = static_cast<int>(geometry_.dilation[kWidth]),
+            .line = static_cast<int>(geometry_.box[kWidth]),
+            .lines = static_cast<int>(geometry_.box[kHeight]),
             .planes = geometry_.planes,
             .reversed = geometry_.tap_step[kWidth] != 0,
             .divides = geometry_.divides,

@@ -288,6 +288,8 @@ void SubtileSteps::StorePartials(Builder& b, Binding base, BiasAxis axis, const 
 }
 
 int SubtileSteps::RowsOfWarp() const {
+  const ir::FragmentLayout fragment{plan_.fragment};
+  if (fragment.HasRunsOfRows()) return fragment.Rows();
   const int rows = plan_.rows_along_n || program_.live_rows == 0 ? program_.Rows() : program_.live_rows;
   return rows / plan_.blocks / plan_.warps;
 }

@@ -81,12 +81,27 @@ MappedTensor PixelTensor(const OperandSource& source, const Im2colBox& box, bool
   return mapped;
 }
 
+// The same images by boxes: their dimensions are those of the map.
+MappedTensor BoxTensor(const OperandSource& source, const Spatial& box, bool planes, const ir::Param& param) {
+  MappedTensor mapped = PixelTensor(source, BoxOfY(), planes, param);
+  mapped.im2col = false;
+  mapped.element_strides.clear();
+  mapped.lower.clear();
+  mapped.upper.clear();
+  mapped.box = {param.box.ColumnElements()};
+  for (size_t d = 0; d < (planes ? 3 : 2); ++d) mapped.box.push_back(box[kWidth - d]);
+  mapped.box.push_back(1);
+  return mapped;
+}
+
 MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& source, Operand operand,
                           const ir::Param& param) {
   switch (source.kind) {
     case SourceKind::kMatrix:
       return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
     case SourceKind::kPixels:
+      if (contraction.geometry.HasBoxes() && operand == Operand::kA)
+        return BoxTensor(source, contraction.geometry.box, contraction.geometry.planes, param);
       return PixelTensor(source, contraction.ReadsTaps(operand) ? BoxOfX(contraction.geometry) : BoxOfY(),
                          contraction.geometry.planes, param);
     case SourceKind::kFilter:

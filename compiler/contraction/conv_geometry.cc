@@ -69,10 +69,10 @@ int64_t ConvGeometry::CentreColumn() const {
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
-int DirectRunOf(const Schedule& schedule, ConvPass pass) {
-  constexpr int kRunsOfWarpgroup = 4 * 4;  // four warps, each of which has four runs of positions
-  if (pass == ConvPass::kWgrad) return std::max(1, schedule.tile_k / kDirectRunsOfBlock);
-  return std::max(1, schedule.tile_m / (kRunsOfWarpgroup * schedule.math_warpgroups));
+int64_t ColumnsOfTile(const ConvGeometry& geometry) {
+  constexpr int64_t kMostColumns = 64;
+  const int64_t columns = geometry.output[kWidth];
+  return base::RoundUp(base::CeilDiv(columns, base::CeilDiv(columns, kMostColumns)), int64_t{geometry.direct_run});
 }
 
 namespace {
@@ -121,6 +121,35 @@ void DescribePhase(const ConvProblem& problem, const GradientPhase& phase, ConvG
   geometry.filters = problem.c / problem.groups;
 }
 
+// The run for which a line takes the fewest instructions: eight products for each tap of an output, those counted that
+// fill up the line, and for each pixel and tap a load and eight numbers that become f32.
+int RunOfOutputs(const ConvGeometry& geometry) {
+  const int64_t taps = geometry.filter[kWidth], outputs = geometry.output[kWidth];
+  const auto cost = [&](int run) {
+    const int64_t steps = (run - 1) * geometry.stride[kWidth] + (taps - 1) * geometry.dilation[kWidth];
+    const int64_t pixels = 1 + (geometry.divides ? steps / (geometry.stride[kWidth] * geometry.stride[kWidth]) : steps);
+    return base::CeilDiv(outputs, int64_t{run}) * (8 * run * taps + 9 * (pixels + taps));
+  };
+  const auto fits = [&](int run) { return !geometry.divides || run % geometry.stride[kWidth] == 0; };
+  int best = kDirectRuns[0];
+  for (const int run : kDirectRuns) {
+    if (fits(run) && (!fits(best) || cost(run) < cost(best))) best = run;
+  }
+  return best;
+}
+
+// Where strides divide, a tile may begin at any phase.
+void PlanBoxes(const Schedule& schedule, ConvGeometry& geometry) {
+  geometry.direct_run = RunOfOutputs(geometry);
+  const int64_t columns = ColumnsOfTile(geometry);
+  geometry.tile = {1, std::max<int64_t>(1, schedule.tile_m / columns), columns};
+  for (size_t d = 0; d < geometry.box.size(); ++d) {
+    const int64_t outputs = geometry.tile[d] - 1, stride = geometry.stride[d];
+    const int64_t reach = (geometry.filter[d] - 1) * geometry.dilation[d];
+    geometry.box[d] = 1 + (geometry.divides ? (stride - 1 + outputs + reach) / stride : outputs * stride + reach);
+  }
+}
+
 }  // namespace
 
 ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
@@ -146,17 +175,23 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   } else if (reuses) {
     PlanPhases(geometry);
   }
-  if (schedule.reuse == Reuse::kDirect) geometry.direct_run = DirectRunOf(schedule, problem.pass);
-  geometry.padded_q =
-      base::RoundUp(geometry.output[kWidth] + (masks ? 0 : geometry.halo), int64_t{geometry.direct_run});
+  const bool direct = schedule.reuse == Reuse::kDirect;
+  if (direct && problem.pass == ConvPass::kWgrad)
+    geometry.direct_run = std::max(1, schedule.tile_k / kDirectRunsOfBlock);
+  if (direct && problem.pass != ConvPass::kWgrad) PlanBoxes(schedule, geometry);
+  const int64_t whole_columns = geometry.HasBoxes() ? geometry.tile[kWidth] : geometry.direct_run;
+  const int64_t whole_lines = geometry.HasBoxes() ? geometry.tile[kHeight] : 1;
+  geometry.padded_q = base::RoundUp(geometry.output[kWidth] + (masks ? 0 : geometry.halo), whole_columns);
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {
     for (int chain = 0; chain < geometry.Chains(); ++chain) {
       const std::vector<ConvGeometry::Column> columns = geometry.ColumnsOf(chain);
       geometry.stale = std::max(geometry.stale, columns.back().row - columns.front().row);
     }
   }
-  geometry.positions = problem.n * geometry.output[kDepth] * geometry.output[kHeight] * geometry.padded_q;
-  geometry.run = schedule.a_load == LoadPath::kCopy ? geometry.channels * geometry.taps : geometry.channels;
+  geometry.positions =
+      problem.n * geometry.output[kDepth] * base::RoundUp(geometry.output[kHeight], whole_lines) * geometry.padded_q;
+  const bool whole_filters = schedule.a_load == LoadPath::kCopy || geometry.HasBoxes();
+  geometry.run = whole_filters ? geometry.channels * geometry.taps : geometry.channels;
   const bool roomy = schedule.tile_n <= kNarrowTile || schedule.tile_k <= kShortBlock;
   geometry.known_filter = schedule.a_load == LoadPath::kCopy && GatherWidth(images) == 1 && problem.groups == 1 &&
                           !geometry.one_of_several && geometry.filters <= schedule.tile_n &&

@@ -1,10 +1,15 @@
+#include <algorithm>
+#include <vector>
+
 #include "base/check.h"
+#include "base/integer_math.h"
 #include "compiler/emit/emit_program.h"
 
 namespace laneshift::compiler {
 namespace {
 
 constexpr int kCopyBytes = 16;
+constexpr int kTransposedAtOnce = 3;  // chunks: more would need more registers than a loading role has
 
 // Rows of B of a convolution are the filters of all groups: N, the filters of one, would clip the others.
 ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
@@ -54,7 +59,11 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
   Value* base = b.CreateAdd(
       cx.Param(ir::BaseOf(operand)),
       b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(bytes)));
-  e.For(cx.thread, e.C32(layout.outer * chunks_per_row), cx.threads, [&](Value* chunk) {
+  struct Chunk {
+    Value* place;  // bytes from the beginning of the tile
+    std::vector<Value*> elements;
+  };
+  const auto load = [&](Value* chunk) {
     // Adjacent threads load from adjacent addresses.
     const int fast = attrs.transposed ? layout.outer : chunks_per_row;
     Value* slow_index = b.CreateUDiv(chunk, e.C32(fast));
@@ -79,13 +88,27 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
       if (attrs.transposed) own = b.CreateMul(own, pitch);
       return b.CreateAdd(base, b.CreateMul(b.CreateAdd(row_offset, own), e.C64(bytes)));
     };
-    std::vector<Value*> loaded;
+    Chunk loaded{e.TileOffset(layout, tile_row, b.CreateMul(tile_column, e.C32(bytes))), {}};
     for (int i = 0; i < elements; ++i) {
       Value* inside = b.CreateAnd(row_inside, b.CreateICmpULT(column_of(i), inner_limit));
-      loaded.push_back(e.LoadGlobalElement(bytes, address_of(i), inside));
+      loaded.elements.push_back(e.LoadGlobalElement(bytes, address_of(i), inside));
     }
-    Value* byte = b.CreateMul(tile_column, e.C32(bytes));
-    e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, tile_row, byte)), e.JoinElements(bytes, loaded));
+    return loaded;
+  };
+  const auto store = [&](const Chunk& chunk) {
+    e.StoreShared(e.Offset(tile_base, chunk.place), e.JoinElements(bytes, chunk.elements));
+  };
+  // A transposed tile is small, resident, and waited for: several chunks are on their way at once.
+  const int count = layout.outer * chunks_per_row;
+  const int at_once = attrs.transposed ? std::min(kTransposedAtOnce, base::CeilDiv(count, cx.threads)) : 1;
+  e.For(cx.thread, e.C32(static_cast<uint32_t>(count)), cx.threads * at_once, [&](Value* first) {
+    std::vector<Chunk> chunks = {load(first)};
+    for (int i = 1; i < at_once; ++i) chunks.push_back(load(b.CreateAdd(first, e.C32(static_cast<uint32_t>(i * cx.threads)))));
+    store(chunks.front());
+    for (int i = 1; i < at_once; ++i) {
+      e.If(b.CreateICmpULT(b.CreateAdd(first, e.C32(static_cast<uint32_t>(i * cx.threads))), e.C32(static_cast<uint32_t>(count))),
+           [&] { store(chunks[static_cast<size_t>(i)]); });
+    }
   });
 }
 

@@ -1,6 +1,6 @@
 // A depthwise convolution on CUDA cores. A lane has eight channels, 16 bytes of a pixel, at a run of adjacent outputs.
-// For each row of the filter it loads every pixel of its line that an output of the run is under, once, and multiplies
-// it by all taps that meet it. The sums of an output get their products in the order of the taps.
+// For each row of the filter it reads every pixel of its line that an output of the run is under from shared memory,
+// once, and multiplies it by all taps that meet it. The sums of an output get their products in the order of the taps.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -16,29 +16,31 @@ using ir::Binding;
 
 class DepthwiseEmitter {
  public:
+  // `phases`: of the tile along h and d, where strides divide.
   DepthwiseEmitter(const RoleContext& cx, const ir::SharedLayout& filters, const ir::DepthwiseAttrs& attrs,
-                   Value* filters_base, Value* row, Value* column)
+                   Value* filters_base, Value* pixels_base, Value* row, std::vector<Value*> phases)
       : cx_(cx),
         e_(cx.e),
         b_(cx.e.ir()),
         filters_(filters),
         attrs_(attrs),
         filters_base_(filters_base),
+        pixels_base_(pixels_base),
+        phases_(std::move(phases)),
         layout_{attrs.fragment, cx.program.tile_n},
         channels_(layout_.Facts().run),
         outputs_(layout_.Facts().rows_of_lane),
-        dimensions_(attrs.planes ? 3 : 2),
-        index_(cx, layout_, row, column) {}
+        index_(cx, layout_, row, e_.C32(0)) {}
 
   Fragment Emit() {
     for (int j = 0; j < layout_.Registers(); ++j)
       sums_.push_back(e_.NewVariable(e_.F32(), llvm::ConstantFP::get(e_.F32(), 0)));
     for (const Variable& sum : sums_) e_.Store(sum, llvm::ConstantFP::get(e_.F32(), 0));
     FindFirstPixel();
-    if (dimensions_ == 3) {
-      e_.For(e_.C32(0), Taps(2), 1, [&](Value* t) { AddPlane(t); });
+    if (attrs_.planes) {
+      e_.For(e_.C32(0), Taps(2), 1, [&](Value* t) { AlongTap(2, t, start_, [&](Value* at) { AddPlane(t, at); }); });
     } else {
-      AddPlane(e_.C32(0));
+      AddPlane(e_.C32(0), start_);
     }
     Fragment fragment{layout_, {}};
     for (const Variable& sum : sums_) fragment.values.push_back(e_.Load(sum));
@@ -48,85 +50,44 @@ class DepthwiseEmitter {
  private:
   // Dimensions are w, h, d.
   Value* Taps(size_t d) const { return cx_.Param(ir::kSpatialBindings[d].taps); }
-  Value* Along(size_t d, Value* pixels) const {
-    constexpr Binding kPitches[] = {Binding::kPitchA, Binding::kRowA, Binding::kPlaneA};
-    return b_.CreateMul(b_.CreateSExt(pixels, e_.I64()), cx_.Param(kPitches[d]));
-  }
-  Value* Bytes(Value* elements) const {
-    return b_.CreateMul(elements, e_.C64(static_cast<uint64_t>(DataTypeBytes(cx_.program.operand_type))));
-  }
-  Value* IsInImage(size_t d, Value* pixel) const {
-    return b_.CreateICmpULT(pixel, cx_.Param(ir::kSpatialBindings[d].extent));
+  // Bytes of the tile from one pixel to the next.
+  Value* Step(size_t d) const {
+    const int pixels[] = {1, attrs_.line, attrs_.line * attrs_.lines};
+    return e_.C32(static_cast<uint32_t>(pixels[d] * cx_.program.tile_n * filters_.ElementBytes()));
   }
 
-  // Whether a dimension's strides divide, and so which of its taps meet a pixel is known at run time only. Along w it
-  // is known for each row of the run.
-  bool Divides(size_t d) const { return attrs_.divides && d > 0; }
-
-  // The pixel under the first tap of the lane's first output. Where strides divide, `first_` is still to be divided,
-  // except along w.
+  // The pixel under the first tap of the lane's first output; where strides divide, along w only.
   void FindFirstPixel() {
-    Value* rest = index_.first_row;
-    Value* offset = b_.CreateZExt(index_.first_column, e_.I64());
-    for (size_t d = 0; d < dimensions_; ++d) {
-      const ir::SpatialBindings& of = ir::kSpatialBindings[d];
-      Value* output = b_.CreateURem(rest, cx_.Param(of.outputs));
-      if (attrs_.divides) {
-        first_[d] = b_.CreateSub(output, cx_.Param(of.pad));
-        if (d == 0) first_[d] = DividedByStride(first_[d]);
-      } else {
-        first_[d] = b_.CreateSub(b_.CreateMul(output, cx_.Param(of.stride)), cx_.Param(of.pad));
-      }
-      if (!Divides(d)) offset = b_.CreateAdd(offset, Along(d, first_[d]));
-      rest = b_.CreateUDiv(rest, cx_.Param(of.outputs));
-    }
-    Value* image = b_.CreateMul(b_.CreateZExt(rest, e_.I64()), cx_.Param(Binding::kStrideA));
-    start_ = b_.CreateAdd(cx_.Param(Binding::kBaseA), Bytes(b_.CreateAdd(offset, image)));
-    inside_ = b_.CreateAnd(b_.CreateICmpULT(index_.first_row, cx_.Param(Binding::kM)),
-                           b_.CreateICmpULT(index_.first_column, cx_.Param(Binding::kN)));
+    Value* columns = e_.C32(static_cast<uint32_t>(cx_.program.box_columns));
+    Value* column = b_.CreateURem(index_.first_row, columns);
+    line_ = b_.CreateUDiv(index_.first_row, columns);
+    Value* stride = e_.C32(static_cast<uint32_t>(attrs_.stride));
+    Value* pixel = attrs_.divides ? b_.CreateUDiv(column, stride) : b_.CreateMul(column, stride);
+    start_ = b_.CreateAdd(b_.CreateMul(pixel, Step(0)),
+                          b_.CreateMul(index_.lane_column, e_.C32(static_cast<uint32_t>(filters_.ElementBytes()))));
+    if (attrs_.divides) return;
+    Value* first = b_.CreateMul(line_, cx_.Param(ir::kSpatialBindings[1].stride));
+    start_ = b_.CreateAdd(start_, b_.CreateMul(first, Step(1)));
   }
 
-  // Along w a run begins with the same phase everywhere, so that there is no remainder.
-  Value* DividedByStride(Value* distance) const {
-    Value* whole = b_.CreateSub(distance, e_.C32(static_cast<uint32_t>(attrs_.phase)));
-    return b_.CreateExactSDiv(whole, e_.C32(static_cast<uint32_t>(attrs_.stride)));
-  }
-
-  // A tap along dimension `d`: pixels from the lane's start to the pixel under it. Where strides divide, that is the
-  // quotient of `dividend`.
-  struct TapPlace {
-    Value *distance, *dividend;
-  };
-  TapPlace PlaceOf(size_t d, Value* tap) const {
+  // Writes what uses the pixels under a tap along `d`: they are as far from `start` as the result is. Where strides
+  // divide, the tap may meet no pixel of the lane.
+  template <typename Use>
+  void AlongTap(size_t d, Value* tap, Value* start, const Use& use) {
     Value* distance = b_.CreateMul(tap, cx_.Param(ir::kSpatialBindings[d].dilation));
-    if (!Divides(d)) return {distance, nullptr};
-    Value* dividend = b_.CreateAdd(first_[d], distance);
-    return {b_.CreateSDiv(dividend, cx_.Param(ir::kSpatialBindings[d].stride)), dividend};
-  }
-  // Whether the tap meets a pixel of the image.
-  Value* IsUnder(size_t d, const TapPlace& tap, Value* inside) const {
-    if (!Divides(d)) return b_.CreateAnd(inside, IsInImage(d, b_.CreateAdd(first_[d], tap.distance)));
-    Value* product = b_.CreateMul(tap.distance, cx_.Param(ir::kSpatialBindings[d].stride));
-    inside = b_.CreateAnd(inside, b_.CreateICmpEQ(product, tap.dividend));
-    return b_.CreateAnd(inside, IsInImage(d, tap.distance));
+    if (!attrs_.divides) return use(b_.CreateAdd(start, b_.CreateMul(distance, Step(d))));
+    Value* dividend = b_.CreateAdd(phases_[d - 1], distance);
+    if (d == 1) dividend = b_.CreateAdd(dividend, line_);
+    Value* stride = cx_.Param(ir::kSpatialBindings[d].stride);
+    Value* pixel = b_.CreateUDiv(dividend, stride);
+    e_.If(b_.CreateICmpEQ(b_.CreateMul(pixel, stride), dividend),
+          [&] { use(b_.CreateAdd(start, b_.CreateMul(pixel, Step(d)))); });
   }
 
-  void AddPlane(Value* t) {
-    Value* start = start_;
-    Value* inside = inside_;
-    if (dimensions_ == 3) {
-      const TapPlace plane = PlaceOf(2, t);
-      start = b_.CreateAdd(start, Bytes(Along(2, plane.distance)));
-      inside = IsUnder(2, plane, inside);
-    }
+  void AddPlane(Value* t, Value* start) {
     e_.For(e_.C32(0), Taps(1), 1, [&](Value* r) {
-      const TapPlace place = PlaceOf(1, r);
-      Value* in_row = IsUnder(1, place, inside);
-      Value* row = dimensions_ == 3 ? b_.CreateAdd(b_.CreateMul(t, Taps(1)), r) : r;
-      Value* line = b_.CreateAdd(start, Bytes(Along(1, place.distance)));
-      if (!attrs_.divides) return AddRow(line, in_row, row);
-      // A row of the filter may meet no pixel of a lane.
-      e_.If(in_row, [&] { AddRow(line, in_row, row); });
+      Value* row = attrs_.planes ? b_.CreateAdd(b_.CreateMul(t, Taps(1)), r) : r;
+      AlongTap(1, r, start, [&](Value* at) { AddRow(at, row); });
     });
   }
 
@@ -135,7 +96,7 @@ class DepthwiseEmitter {
     int tap, output;
   };
 
-  void AddRow(Value* start, Value* inside, Value* row) {
+  void AddRow(Value* start, Value* row) {
     std::map<int, std::vector<Meeting>> pixels;  // by the distance from the first one
     for (int output = 0; output < outputs_; ++output) {
       for (int tap = 0; tap < attrs_.columns; ++tap) {
@@ -144,15 +105,14 @@ class DepthwiseEmitter {
       }
     }
     const std::vector<std::vector<Value*>> taps = LoadTaps(row);
+    Value* const line = e_.Offset(pixels_base_, start);
     for (auto at = pixels.begin(); at != pixels.end();) {
-      // So many loads at once hide the latency of memory; more would need more registers than a lane has.
+      // So many loads at once hide the latency of shared memory; more would need more registers than a lane has.
       std::vector<std::vector<Value*>> words;
       const auto begin = at;
       for (; at != pixels.end() && words.size() < ir::kMostPixelsAtOnce; ++at) {
-        Value* distance = e_.C32(static_cast<uint32_t>(at->first));
-        Value* address = b_.CreateAdd(start, Bytes(Along(0, distance)));
-        Value* in_line = b_.CreateAnd(inside, IsInImage(0, b_.CreateAdd(first_[0], distance)));
-        words.push_back(e_.LoadGlobal(address, kWordsOfPixel, in_line));
+        const int bytes = at->first * cx_.program.tile_n * filters_.ElementBytes();
+        words.push_back(e_.LoadShared(e_.Offset(line, e_.C32(static_cast<uint32_t>(bytes)))));
       }
       size_t loaded = 0;
       for (auto pixel = begin; pixel != at; ++pixel) {
@@ -167,12 +127,11 @@ class DepthwiseEmitter {
     Value* first = b_.CreateMul(row, e_.C32(static_cast<uint32_t>(attrs_.columns)));
     if (attrs_.reversed) first = b_.CreateSub(b_.CreateSub(cx_.Param(Binding::kK), e_.C32(1)), first);
     Value* byte = b_.CreateMul(index_.lane_column, e_.C32(static_cast<uint32_t>(filters_.ElementBytes())));
+    Value* const from = e_.Offset(filters_base_, e_.TileOffset(filters_, first, byte));
     std::vector<std::vector<Value*>> taps;
     for (int tap = 0; tap < attrs_.columns; ++tap) {
-      Value* distance = e_.C32(static_cast<uint32_t>(tap));
-      Value* number = attrs_.reversed ? b_.CreateSub(first, distance) : b_.CreateAdd(first, distance);
-      Value* from = e_.Offset(filters_base_, e_.TileOffset(filters_, number, byte));
-      taps.push_back(e_.WidenWords(filters_.type, e_.LoadShared(from)));
+      const int distance = (attrs_.reversed ? -tap : tap) * filters_.Span();
+      taps.push_back(e_.WidenWords(filters_.type, e_.LoadShared(e_.Offset(from, e_.C32(static_cast<uint32_t>(distance))))));
     }
     return taps;
   }
@@ -185,31 +144,31 @@ class DepthwiseEmitter {
     }
   }
 
-  static constexpr int kWordsOfPixel = 4;
-
   const RoleContext& cx_;
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   const ir::SharedLayout& filters_;
   const ir::DepthwiseAttrs& attrs_;
-  Value* const filters_base_;
+  Value *const filters_base_, *const pixels_base_;
+  const std::vector<Value*> phases_;
   const ir::FragmentLayout layout_;
   const int channels_, outputs_;  // of a lane
-  const size_t dimensions_;
   const ElementIndex index_;
-  std::vector<Variable> sums_;                  // in the order of the fragment's registers
-  std::array<Value*, 3> first_{};               // pixel under the first tap of the first output, in each dimension
-  Value *start_ = nullptr, *inside_ = nullptr;  // its address; whether the lane has outputs
+  std::vector<Variable> sums_;  // in the order of the fragment's registers
+  Value* line_ = nullptr;       // of the tile's outputs, that the lane's are in
+  Value* start_ = nullptr;      // bytes from the tile's first pixel to the lane's
 };
 
 }  // namespace
 
 void RoleEmitter::Depthwise(const ir::Op& op) {
   const auto& attrs = op.As<ir::DepthwiseAttrs>();
-  const Slot& slot = SlotOf(op);
-  fragments_[op.result] =
-      DepthwiseEmitter(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2))
-          .Emit();
+  const Slot &pixels = SlotOf(op), &filters = SlotOf(op, 1);
+  std::vector<Value*> phases;
+  for (size_t i = 3; i < op.operands.size(); ++i) phases.push_back(Index(op, static_cast<int>(i)));
+  fragments_[op.result] = DepthwiseEmitter(cx_, LayoutOf(filters, attrs.tile), attrs, Tile(filters, attrs.tile),
+                                           Tile(pixels, 0), Index(op, 2), std::move(phases))
+                              .Emit();
 }
 
 }  // namespace laneshift::compiler

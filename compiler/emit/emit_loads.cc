@@ -30,10 +30,10 @@ void RoleEmitter::LoadPixels(const Op& op) {
   const auto& attrs = op.As<ir::PixelLoadAttrs>();
   const Slot& slot = SlotOf(op);
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
-  const size_t dimensions = (op.operands.size() - 3) / 2;
-  std::vector<Value*> at(dimensions + 2), offsets(dimensions);
+  const size_t dimensions = attrs.tiled ? op.operands.size() - 3 : (op.operands.size() - 3) / 2;
+  std::vector<Value*> at(dimensions + 2), offsets(attrs.tiled ? 0 : dimensions);
   for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
-  for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  for (size_t d = 0; d < offsets.size(); ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
   Value* part = PartOffset(attrs.to, layout, attrs.map);
   const bool every = attrs.column == ir::PixelLoadAttrs::kEveryColumn;
   const int first = every ? 0 : attrs.column, end = every ? layout.Columns() : attrs.column + 1;
@@ -41,8 +41,10 @@ void RoleEmitter::LoadPixels(const Op& op) {
     at[0] = b_.CreateAdd(Index(op, 1), e_.C32((column - first) * layout.ColumnElements()));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
     if (part != nullptr) to = e_.Offset(to, part);
-    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,
-                     cx_.cluster->CopyMask(attrs.to));
+    Value* const full = Barrier(slot, Side::kFull);
+    Value* const map = cx_.Param(attrs.map);
+    Value* const mask = cx_.cluster->CopyMask(attrs.to);
+    attrs.tiled ? e_.TmaLoadTile(to, full, map, at, mask) : e_.TmaLoadIm2col(to, full, map, at, offsets, mask);
   }
 }
 

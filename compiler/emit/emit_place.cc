@@ -31,6 +31,43 @@ Value* PartOfLane(Emitter& e, Value* lane, const ir::FragmentFacts::LaneParts& p
   return sum == nullptr ? e.C32(0) : sum;
 }
 
+// A position of the implicit-GEMM index: its column and line, and the number of its plane, or image.
+struct Position {
+  Value *q, *p, *rest;
+};
+Position PositionOf(const RoleContext& cx, Value* row) {
+  auto& b = cx.e.ir();
+  const ir::Program& program = cx.program;
+  if (program.box_lines == 0) {
+    Value* line = b.CreateUDiv(row, cx.Param(Binding::kPaddedQ));
+    return {b.CreateURem(row, cx.Param(Binding::kPaddedQ)), b.CreateURem(line, cx.Param(Binding::kOutP)),
+            b.CreateUDiv(line, cx.Param(Binding::kOutP))};
+  }
+  Value* columns = cx.e.C32(static_cast<uint32_t>(program.box_columns));
+  Value* lines = cx.e.C32(static_cast<uint32_t>(program.box_lines));
+  const auto boxes = [&](Binding outputs, Value* of_box) {
+    return b.CreateUDiv(b.CreateAdd(cx.Param(outputs), b.CreateSub(of_box, cx.e.C32(1))), of_box);
+  };
+  Value* across = boxes(Binding::kOutQ, columns);
+  Value* down = boxes(Binding::kOutP, lines);
+  Value* line = b.CreateUDiv(row, columns);
+  Value* box = b.CreateUDiv(line, lines);
+  Value* rest = b.CreateUDiv(box, across);
+  const auto place = [&](Value* number, Value* of_box, Value* within) {
+    return b.CreateAdd(b.CreateMul(number, of_box), b.CreateURem(within, of_box));
+  };
+  return {place(b.CreateURem(box, across), columns, row), place(b.CreateURem(rest, down), lines, line),
+          b.CreateUDiv(rest, down)};
+}
+
+// Whether it is an output, not one of those that fill up a line or a box.
+Value* IsOutput(const RoleContext& cx, Value* row, const Position& at) {
+  auto& b = cx.e.ir();
+  Value* inside = b.CreateAnd(b.CreateICmpULT(row, EndOfRows(cx)), b.CreateICmpULT(at.q, cx.Param(Binding::kOutQ)));
+  if (cx.program.box_lines == 0) return inside;
+  return b.CreateAnd(inside, b.CreateICmpULT(at.p, cx.Param(Binding::kOutP)));
+}
+
 }  // namespace
 
 ElementIndex::ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layout, Value* row, Value* column)
@@ -65,25 +102,25 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   }
   // A position of the implicit-GEMM index; the batch is the group of channels.
   const ir::PixelPitches pitches = ir::PixelPitchesOf(operand);
-  Value* q = b.CreateURem(row, cx.Param(Binding::kPaddedQ));
-  Value* rest = b.CreateUDiv(row, cx.Param(Binding::kPaddedQ));
-  Value* offset = scaled(q, ir::PitchOf(operand));
-  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), pitches.row));
-  rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
+  const Position at = PositionOf(cx, row);
+  Value* rest = at.rest;
+  Value* offset = scaled(at.q, ir::PitchOf(operand));
+  offset = b.CreateAdd(offset, scaled(at.p, pitches.row));
   if (cx.program.FindParam(Binding::kOutO) != nullptr) {
     offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), pitches.plane));
     rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
   offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
-  return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
+  return {IsOutput(cx, row, at), offset};
 }
 
 RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance) {
   auto& b = cx.e.ir();
   Value* steps = cx.e.C32(static_cast<uint32_t>(distance));
-  Value* q = b.CreateAdd(b.CreateURem(row, cx.Param(Binding::kPaddedQ)), steps);
-  Value* inside = b.CreateAnd(b.CreateICmpULT(row, EndOfRows(cx)), b.CreateICmpULT(q, cx.Param(Binding::kOutQ)));
+  Position at = PositionOf(cx, row);
+  at.q = b.CreateAdd(at.q, steps);
+  Value* inside = IsOutput(cx, row, at);
   Value* further = b.CreateMul(b.CreateZExt(steps, cx.e.I64()), cx.Param(ir::PitchOf(operand)));
   return {inside, b.CreateAdd(first.offset, further)};
 }

@@ -1,6 +1,7 @@
 #include "compiler/legality/check_direct.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "base/integer_math.h"
@@ -16,7 +17,7 @@ using base::Cat;
 
 constexpr int64_t kMostIndex = int64_t{1} << 30;  // index arithmetic is 32-bit
 constexpr int kMostTapsOfRow = 16;                // that the kernel unrolls
-constexpr int kRegistersBesides = 32;             // sums, taps and pixels: addresses, bounds, the loop
+constexpr int kRegistersBesides = 32;             // sums, taps and pixels: addresses, a pixel's numbers, the loop
 constexpr int kMostRegisters = 255;
 constexpr int kWordsOfPixel = 4, kChannelsOfLane = 8;
 constexpr int kRegistersOfPlanes = 16;  // addresses and bounds of a third dimension
@@ -78,7 +79,7 @@ Status CheckFixed(const Contraction& c, const Schedule& s) {
   const struct {
     bool holds;
     std::string_view use;
-  } rules[] = {{s.a_load == LoadPath::kCopy, "a_load=copy"},
+  } rules[] = {{s.a_load == (filters ? LoadPath::kTma : LoadPath::kCopy), filters ? "a_load=tma" : "a_load=copy"},
                {s.b_load == LoadPath::kCopy, "b_load=copy"},
                {s.b_keep == (filters ? 1 : 0), filters ? "b_keep=1" : "b_keep=0"},
                {s.d_store == StorePath::kDirect, "d_store=direct"},
@@ -111,33 +112,52 @@ int DistinctPixels(const ConvGeometry& g) {
   return static_cast<int>(pixels.size());
 }
 
-// Of these, the ones that it holds at once.
-int PixelsHeld(const ConvGeometry& g) { return std::min(DistinctPixels(g), ir::kMostPixelsAtOnce); }
+// The box of pixels under a tile, and what leads to it.
+Status CheckBox(const ConvGeometry& g, const Schedule& s) {
+  constexpr int64_t kMostBox = 256;     // pixels of a box of a tensor map, along each dimension
+  constexpr int64_t kMostPad = 4096;    // strides, so that index arithmetic stays above zero
+  constexpr int64_t kMostTile = 4096;  // pixels of a tile in shared memory
+  const int64_t columns = g.tile[kWidth], unit = kDirectRunsOfWarp * g.direct_run;
+  if (s.tile_m % columns != 0 || s.tile_m % unit != 0) {
+    const int64_t lines = std::lcm(columns, unit);
+    return NotDirect(Cat("has tiles of whole lines of ", columns, " outputs, and ", unit,
+                         " outputs a warp; use a tile m that is a multiple of ", lines, " instead of ", s.tile_m));
+  }
+  int64_t pixels = 1;
+  for (const int d : {kDepth, kHeight, kWidth}) {
+    const auto i = static_cast<size_t>(d);
+    if (g.divides && g.pad[i] > kMostPad)
+      return NotDirect(Cat("has gradients of x with a padding of at most ", kMostPad, "; use reuse=im2col"));
+    if (g.box[i] > kMostBox)
+      return NotDirect(Cat("loads ", g.box[i], " pixels along ", "dhw"[i], " for a tile, more than the ", kMostBox,
+                           " of a box; use a smaller tile m, or reuse=im2col"));
+    pixels *= g.box[i];
+  }
+  if (pixels <= kMostTile) return Ok();
+  return NotDirect(Cat("loads ", pixels, " pixels for a tile, more than ", kMostTile,
+                       "; use a smaller tile m, or reuse=im2col"));
+}
 
-Status CheckTileOf(const ConvGeometry& g, const Schedule& s, const target::Target& target) {
+Status CheckTileOf(const ConvGeometry& g, const Schedule& s) {
   if (s.math_warpgroups > kDirectMostWarpgroups)
     return NotDirect(Cat("math=", s.math_warpgroups, " does not fit into a CTA; use 1 to ", kDirectMostWarpgroups));
   if (s.tile_n != kDirectChannels)
     return NotDirect(Cat("reads 128 bytes of a pixel at once; use tile n=", kDirectChannels, " instead of ", s.tile_n));
-  const auto& runs = kDirectRuns;
-  const int rows = 4 * ir::kWarpgroupWarps * s.math_warpgroups;  // for runs of one output
-  if (s.tile_m % rows != 0 || std::find(std::begin(runs), std::end(runs), s.tile_m / rows) == std::end(runs))
-    return NotDirect(Cat("computes 4 or 8 adjacent outputs a thread; with math=", s.math_warpgroups,
-                         " use tile m=", 4 * rows, " or ", 8 * rows, " instead of ", s.tile_m));
   if (g.divides && g.direct_run % g.stride[kWidth] != 0)
-    return NotDirect(Cat("needs runs that are a multiple of the stride along w of a conv_dgrad, ", g.stride[kWidth],
-                         ", not of ", g.direct_run, " outputs; use reuse=im2col, or runs of 8 for a stride of 8"));
+    return NotDirect(Cat("needs a stride along w of a conv_dgrad that divides 8, not ", g.stride[kWidth],
+                         "; use reuse=im2col"));
+  LS_TRY(CheckBox(g, s));
   const int64_t taps = base::RoundUp(g.taps, int64_t{kDirectTapGroup});
   if (s.tile_k != taps)
     return NotDirect(Cat("has all taps of a filter in a block of K; use tile k=", taps, " instead of ", s.tile_k));
   const int sums = g.direct_run * kChannelsOfLane, row_of_taps = static_cast<int>(g.filter[kWidth]) * kChannelsOfLane;
-  const int registers = sums + row_of_taps + PixelsHeld(g) * kWordsOfPixel + kRegistersBesides;
-  const int threads = 32 * ir::kWarpgroupWarps * (s.math_warpgroups + 1);
-  const int most = std::min(kMostRegisters, target.registers_per_sm / threads / 8 * 8);
+  const int held = std::min(DistinctPixels(g), ir::kMostPixelsAtOnce) * kWordsOfPixel;
+  const int registers = sums + row_of_taps + held + kRegistersBesides;
+  const int most = kDirectRegisters[s.math_warpgroups].math;
   if (registers <= most) return Ok();
   return NotDirect(Cat("needs ", registers, " registers a thread for ", g.direct_run, " outputs and ", g.filter[kWidth],
-                       " columns of the filter, and ", threads, " threads have ", most,
-                       "; use a smaller math= or tile m"));
+                       " columns of the filter, and with math=", s.math_warpgroups, " a thread has ", most,
+                       "; use a smaller math="));
 }
 
 // Of a gradient of filters.
@@ -204,7 +224,7 @@ Status CheckDirect(const Contraction& contraction, const Schedule& schedule, con
   LS_TRY(CheckFixed(contraction, schedule));
   if (contraction.SumsPixels()) return CheckTileOfGradient(contraction, schedule, target);
   LS_TRY(CheckFilters(contraction));
-  return CheckTileOf(contraction.geometry, schedule, target);
+  return CheckTileOf(contraction.geometry, schedule);
 }
 
 }  // namespace laneshift::compiler

@@ -12,9 +12,14 @@
 namespace laneshift::compiler {
 
 inline constexpr int kDirectChannels = 64;       // of a tile: a line of 128 bytes of a pixel
-inline constexpr int kDirectRuns[] = {8, 4};     // adjacent outputs of a thread
 inline constexpr int kDirectTapGroup = 8;        // tile k holds the taps in groups of so many
-inline constexpr int kDirectMostWarpgroups = 4;  // that fit into a CTA next to the one that copies filters
+inline constexpr int kDirectMostWarpgroups = 4;  // that fit into a CTA next to the one that loads
+inline constexpr int64_t kDirectRunsOfWarp = 4;  // eight lanes have one
+// By the number of warpgroups: registers of a thread that loads, 0: as launched, and of one that multiplies.
+struct DirectRegisters {
+  int load, math;
+};
+inline constexpr DirectRegisters kDirectRegisters[] = {{0, 0}, {0, 255}, {56, 224}, {56, 152}, {56, 104}};
 
 // Of the gradient of filters: channels of a tile, adjacent positions of a thread, and warpgroups.
 inline constexpr int kDirectGradientChannels = 64;

@@ -113,7 +113,9 @@ void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& 
 class RoleLowering {
  public:
   RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::MulticastScope>& scopes)
-      : program_(program), role_(role), scopes_(scopes), signals_(SignallingOf(role.kind)) {}
+      : program_(program), role_(role), scopes_(scopes), signals_(SignallingOf(role.kind)) {
+    ForEachOp(role.body, [this](const Op& op) { multiplies_ |= op.kind == OpKind::kMmaRegisters; });
+  }
 
   std::vector<Op> LowerRole() {
     std::vector<Op> lowered = Lower(role_.body);
@@ -146,7 +148,7 @@ class RoleLowering {
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       // MMAs into registers may still read the slot; a ping-pong phase ends when they are issued.
       const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
-      if (role_.kind == RoleKind::kMath && space != ir::Space::kOrder) b.MmaWait({}, {.pending = 0});
+      if (multiplies_ && space != ir::Space::kOrder) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
@@ -283,6 +285,7 @@ class RoleLowering {
   const Role& role_;
   const std::vector<ir::MulticastScope>& scopes_;  // per channel
   const Signalling signals_;
+  bool multiplies_ = false;  // into registers
   std::map<ValueId, int> channel_of_;
   std::set<int> put_;  // channels that the role fills by operations that others may wait for
 };
