@@ -303,22 +303,28 @@ class ShapeList {
     shape.stages = 2;
     shape.a_load = LoadPath::kTma;
     shape.b_keep = 1;
-    const compiler::ConvGeometry geometry = contraction_.Under(problem_, shape).geometry;
-    const int64_t columns = compiler::ColumnsOfTile(geometry), lines = geometry.output[kHeight];
-    const int64_t unit = std::lcm(columns, compiler::kDirectRunsOfWarp * geometry.direct_run) / columns;
-    std::set<int64_t> heights;
-    for (int64_t parts = 1; parts <= kDirectParts; ++parts) {
-      heights.insert(base::RoundUp(base::CeilDiv(lines, parts), unit));
-      heights.insert(std::min(parts * unit, base::RoundUp(lines, unit)));
-    }
-    for (const int64_t height : heights) {
-      if (height * columns > kMostDirectRows) continue;
-      shape.tile_m = static_cast<int>(height * columns);
+    for (const int positions : PositionsOfBoxes(shape, compiler::kDirectRunsOfWarp)) {
+      shape.tile_m = positions;
       for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
         shape.math_warpgroups = math;
         AddPoint(shape);
       }
     }
+  }
+  // Those of boxes that are a multiple of `runs` runs.
+  std::set<int> PositionsOfBoxes(const Schedule& shape, int64_t runs) const {
+    const compiler::ConvGeometry geometry = contraction_.Under(problem_, shape).geometry;
+    const int64_t columns = compiler::ColumnsOfBox(geometry), lines = geometry.output[kHeight];
+    const int64_t unit = std::lcm(columns, runs * geometry.direct_run) / columns;
+    std::set<int> positions;
+    const auto add = [&](int64_t height) {
+      if (height * columns <= kMostDirectRows) positions.insert(static_cast<int>(height * columns));
+    };
+    for (int64_t parts = 1; parts <= kDirectParts; ++parts) {
+      add(base::RoundUp(base::CeilDiv(lines, parts), unit));
+      add(std::min(parts * unit, base::RoundUp(lines, unit)));
+    }
+    return positions;
   }
 
   // A matrix times a few vectors: lines of a tile, warps, and how many of these divide a block of K.
@@ -353,8 +359,10 @@ class ShapeList {
   void AddDirectGradient(Schedule shape, int tile_taps) {
     shape.tile_m = compiler::kDirectGradientChannels;
     shape.tile_n = tile_taps;
-    for (const int run : compiler::kDirectGradientRuns) {
-      shape.tile_k = run * compiler::kDirectRunsOfBlock;
+    shape.stages = 2;
+    shape.a_load = shape.b_load = LoadPath::kTma;
+    for (const int positions : PositionsOfBoxes(shape, 1)) {
+      shape.tile_k = positions;
       for (int math = compiler::kDirectGradientMostWarpgroups; math > 0; --math) {
         shape.math_warpgroups = math;
         AddPoint(shape);

@@ -27,14 +27,9 @@ constexpr double kPromoteOperations = 1;  // of an element
 // Of a scale factor of a column of the accumulator: its product with that of the rows, and the load, which may be one
 // for two or four.
 constexpr double kFactorOperations = 1.5;
-// Of an element of a run whose filters' gradient is summed: a lane finds its pixels for all eight channels of each.
-constexpr double kOperationsOfRun = 16;
-constexpr int64_t kRunsOfWarp = 4;
+constexpr int64_t kRunsOfWarp = 4;                                 // of positions, that threads multiply
 constexpr int kSchedulers = 4;                                     // of an SM
 constexpr double kIssueOfOneWarp = 0.70, kIssueOfTwoWarps = 0.76;  // of depthwise products (H200, 2026-11-27)
-// In latencies of global memory: what is not hidden of a batch's, which is mostly in L1, and of a position by itself.
-// Fitted to 21 kernels on an H200, 2026-11-25.
-constexpr double kWaitOfBatch = 0.16, kWaitOfPosition = 0.6;
 // Of a matrix times vectors: instructions that widen an element, or multiply it where two are one, those of a scale
 // factor, and of an access with its bounds; and, in latencies of global memory, for how long lanes add their sums.
 constexpr double kWidenSixteen = 1, kWidenEight = 1.75, kWidenPair = 0.75, kMultiplyPair = 0.5;
@@ -212,7 +207,7 @@ class StepWriter {
 
   void WriteFma(const Op& op, StepList& steps) {
     if (op.kind == OpKind::kDepthwise) return WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps);
-    if (op.kind == OpKind::kDepthwiseGradient) return WriteDepthwiseGradient(op, steps);
+    if (const auto* taps = std::get_if<ir::DepthwiseGradientAttrs>(&op.attrs)) return WriteTaps(op, *taps, steps);
     WriteGemv(op, steps);
   }
 
@@ -257,34 +252,27 @@ class StepWriter {
     }
     const double most = base::CeilDiv(fragments, kSchedulers) * kSchedulers;
     const bool alone = std::min(fragments, role_.warps) <= kSchedulers;
-    Add(steps, {.kind = StepKind::kConvert,
-                .elements = Elements(),
-                .multiplied = true,
-                .operations = (products + rows * read) * most / fragments / (alone ? kIssueOfOneWarp : kIssueOfTwoWarps)});
+    Add(steps,
+        {.kind = StepKind::kConvert,
+         .elements = Elements(),
+         .multiplied = true,
+         .operations = (products + rows * read) * most / fragments / (alone ? kIssueOfOneWarp : kIssueOfTwoWarps)});
   }
 
-  // Every group of warps reads the gradients of its positions, and for each of its rows the pixels under them; the
-  // other groups find them in L1. A warp waits for the gradients of each of its steps, and again for every batch of
-  // pixels that it did not load early enough; positions that are left over at the end of a line come one by one.
-  void WriteDepthwiseGradient(const Op& op, StepList& steps) {
-    const auto& attrs = op.As<ir::DepthwiseGradientAttrs>();
-    const int64_t positions = std::max<int64_t>(0, indices_.At(op.operands[3]) - indices_.At(op.operands[2]));
-    const double elements = static_cast<double>(positions) * program_.tile_m;
-    const int line = (attrs.run - 1) * attrs.stride + (attrs.columns - 1) * attrs.dilation + 1;
-    const double pixels = static_cast<double>(line) / attrs.run;
-    const double rows = static_cast<double>(numbers_.SizeOf(ir::Binding::kN)) / attrs.columns;
-    const int64_t copies = attrs.Copies(role_.warps);
-    const int64_t own = base::CeilDiv(positions, copies * kRunsOfWarp * attrs.run) *
-                        base::CeilDiv(attrs.groups * copies, int64_t{role_.warps});
-    const int64_t left = numbers_.SizeOf(ir::Binding::kOutQ) % attrs.run;
-    const auto batches = static_cast<double>(attrs.rows * base::CeilDiv(line, compiler::kDirectGradientPixels));
-    const double waits = 1 + batches * kWaitOfBatch + static_cast<double>(left) * kWaitOfPosition;
-    Add(steps, {.kind = StepKind::kReadGlobal,
-                .bytes = elements * (1 + pixels) * Bytes(program_.operand_type),
-                .issues = static_cast<double>(own) * waits});
+  // Every group of warps reads the gradients of its positions, and for each of its rows the pixels under them.
+  void WriteTaps(const Op& op, const ir::DepthwiseGradientAttrs& attrs, StepList& steps) {
+    if (op.kind != OpKind::kAddTaps) return;
+    const int64_t positions = Tile(op, 0, 0).outer, copies = attrs.Copies(role_.warps);
+    const int64_t runs = base::CeilDiv(positions, kRunsOfWarp * attrs.run);
+    const double pixels = 1 + (attrs.run - 1) * attrs.stride + (attrs.columns - 1) * attrs.dilation;
+    // Of a lane, for a run: products of eight channels, and numbers that become f32.
+    const double own = attrs.rows * (attrs.columns * attrs.run + pixels) + attrs.run;
+    const int64_t warps = base::RoundUp(attrs.groups * copies, int64_t{kSchedulers});
+    const double issue = warps <= kSchedulers ? kIssueOfOneWarp : kIssueOfTwoWarps;
     Add(steps, {.kind = StepKind::kConvert,
-                .elements = elements,
-                .operations = rows * (attrs.columns + pixels) + attrs.groups + kOperationsOfRun / attrs.run});
+                .elements = static_cast<double>(program_.tile_m) * kRunsOfWarp,
+                .multiplied = true,
+                .operations = own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
   }
 
   Step TensorMove(const Op& op) const {

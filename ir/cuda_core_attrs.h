@@ -17,8 +17,8 @@ struct DepthwiseAttrs {
   FragmentKind fragment = FragmentKind::kRuns4;
   int columns = 1, stride = 1, dilation = 1;  // of the filter along w
   int line = 1, lines = 1;
-  bool planes = false;                        // three spatial dimensions
-  bool reversed = false;                      // the tile's last tap is the first: a gradient of x
+  bool planes = false;    // three spatial dimensions
+  bool reversed = false;  // the tile's last tap is the first: a gradient of x
   // Strides divide (ConvGeometry::divides): the first row of each run meets tap t along w at pixel (phase + t *
   // dilation) / stride after the lane's first one, and row j of the run at that of phase + j. Along h and d the op has
   // such phases as operands.
@@ -39,17 +39,23 @@ struct DepthwiseAttrs {
   }
   bool operator==(const DepthwiseAttrs&) const = default;
 };
-// The gradient of its filters. The tile is of copies x taps x channels, in f32.
+// The gradient of its filters, whose sums threads hold. Of a slot with pixels the first tile has the gradients of y, in
+// lines of `outputs`, the second one the pixels of x under them, adjacent ones of `line` a line and `lines` a plane;
+// the tile of sums is of copies x taps x channels, in f32.
 struct DepthwiseGradientAttrs {
-  int tile = 0;
-  int run = 4;                                // adjacent positions whose pixels a lane holds
+  int run = 4;                                // adjacent positions whose gradients a lane holds
   int columns = 1, stride = 1, dilation = 1;  // of the filter along w
-  int rows = 1;                               // of the filter, planes counted too, that a warp has
-  int groups = 1;                             // of warps, for all rows
-  bool planes = false;                        // three spatial dimensions
+  int outputs = 1, line = 1, lines = 1;
+  int rows = 1;         // of the filter, planes counted too, that a warp has
+  int groups = 1;       // of warps, for all rows
+  bool planes = false;  // three spatial dimensions
+  bool whole = false;   // lines of outputs are whole runs
   // Warps without a whole copy of the sums to themselves stay idle; where there are fewer warps than groups, each has
-  // several in turn.
+  // one of several in turn, in as many passes over the positions.
   int Copies(int warps) const { return warps < groups ? 1 : warps / groups; }
+  int Passes(int warps) const { return (groups + warps - 1) / warps; }
+  int Sums() const { return rows * columns * kChannels; }  // of a lane
+  static constexpr int kChannels = 8;                      // of a lane: 16 bytes of a pixel
   bool operator==(const DepthwiseGradientAttrs&) const = default;
 };
 // A matrix times a few vectors: B and rows of A where the rows of the accumulator run along n, otherwise A and columns

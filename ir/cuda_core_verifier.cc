@@ -22,7 +22,8 @@ Status RoleVerifier::CheckDepthwise(const Op& op) const {
                          ": they would begin with different phases"));
   const size_t dimensions = attrs.planes ? 3 : 2, phases = attrs.divides ? dimensions - 1 : 0;
   if (op.operands.size() != 3 + phases)
-    return Broken(7, Cat("it has two slots, a position and ", phases, " phases, not ", op.operands.size(), " operands"));
+    return Broken(7,
+                  Cat("it has two slots, a position and ", phases, " phases, not ", op.operands.size(), " operands"));
   const FragmentLayout layout{attrs.fragment, program_.tile_n};
   const int columns = layout.Facts().step, run = layout.Facts().rows_of_lane;
   if (program_.row_axis != Axis::kM || program_.tile_n != columns || program_.tile_m % layout.Rows() != 0 ||
@@ -39,7 +40,7 @@ Status RoleVerifier::CheckDepthwise(const Op& op) const {
       tile.inner != columns || !tile.linear || tile.ElementBits() != 16)
     return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(attrs.tile)].name, " is not ", columns,
                           " channels of 16 bits, in order, for each of k=", program_.tile_k, " taps"));
-  LS_TRY(CheckPixelTile(ChannelOfSlot(op.operands[0]), columns, attrs.line * attrs.lines));
+  LS_TRY(CheckPixelTile(ChannelOfSlot(op.operands[0]), 0, columns, attrs.line * attrs.lines));
   if (attrs.PixelsOfLine() > attrs.line)
     return Broken(8, Cat("a lane reads ", attrs.PixelsOfLine(), " pixels of a line of ", attrs.line));
   LS_TRY(Needs({Binding::kK}));
@@ -51,12 +52,12 @@ Status RoleVerifier::CheckDepthwise(const Op& op) const {
 }
 
 // Whole planes of pixels, in the order of memory, as threads read them.
-Status RoleVerifier::CheckPixelTile(const Channel& channel, int channels, int plane) const {
-  if (channel.tiles.size() != 1) return Broken(8, Cat("channel ", channel.name, " has more than a tile of pixels"));
-  const SharedLayout& pixels = channel.tiles.front().layout;
-  if (pixels.linear && pixels.inner == channels && pixels.ElementBits() == 16 && pixels.outer % plane == 0)
+Status RoleVerifier::CheckPixelTile(const Channel& channel, size_t tile, int channels, int plane) const {
+  if (tile >= channel.tiles.size()) return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+  const SharedLayout& pixels = channel.tiles[tile].layout;
+  if (plane > 0 && pixels.linear && pixels.inner == channels && pixels.ElementBits() == 16 && pixels.outer % plane == 0)
     return Ok();
-  return Broken(12, Cat("tile ", channel.tiles.front().name, " is not planes of ", plane, " pixels of ", channels,
+  return Broken(12, Cat("tile ", channel.tiles[tile].name, " is not planes of ", plane, " pixels of ", channels,
                         " channels of 16 bits"));
 }
 
@@ -74,7 +75,7 @@ Status RoleVerifier::CheckSums(const Op& op, int tile, int copies) const {
                         " copies of f32 sums of ", program_.Columns(), " columns x ", program_.Rows(), " rows"));
 }
 
-Status RoleVerifier::CheckDepthwiseGradient(const Op& op) {
+Status RoleVerifier::CheckTaps(const Op& op) const {
   const auto& attrs = op.As<DepthwiseGradientAttrs>();
   if (attrs.run < 1 || attrs.columns < 1 || attrs.stride < 1 || attrs.dilation < 1 || attrs.rows < 1 ||
       attrs.groups < 1)
@@ -84,18 +85,28 @@ Status RoleVerifier::CheckDepthwiseGradient(const Op& op) {
     return Broken(12, Cat("a tile of ", program_.tile_m, "x", program_.tile_n, " is not ", kChannels,
                           " channels with all taps of ", attrs.groups, " groups of ", attrs.rows, " rows"));
   if (BitsOf(program_.operand_type) != 16) return Broken(12, "a lane has eight channels of 16 bits");
-  LS_TRY(CheckSums(op, attrs.tile, attrs.Copies(role_->warps)));
-  LS_TRY(FillTile(op, attrs.tile));
-  for (const Operand operand : {Operand::kA, Operand::kB}) {
-    LS_TRY(Needs({BaseOf(operand), PitchOf(operand), PixelPitchesOf(operand).row, StrideOf(operand)}));
-    if (attrs.planes) LS_TRY(Needs({PixelPitchesOf(operand).plane}));
-  }
-  LS_TRY(Needs({Binding::kM, Binding::kK, Binding::kOutQ}));
-  for (size_t d = 0; d < (attrs.planes ? 3 : 2); ++d) {
-    const SpatialBindings& of = kSpatialBindings[d];
-    LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
-  }
-  return Ok();
+  LS_TRY(Needs({Binding::kTapsR}));
+  return attrs.planes ? Needs({Binding::kTapsT}) : Ok();
+}
+
+Status RoleVerifier::CheckAddTaps(const Op& op) const {
+  LS_TRY(CheckTaps(op));
+  const auto& attrs = op.As<DepthwiseGradientAttrs>();
+  if (attrs.outputs < 1 || attrs.outputs % attrs.run != 0)
+    return Broken(8, Cat("lines of ", attrs.outputs, " outputs are not whole runs of ", attrs.run));
+  const int reach = (attrs.outputs - 1) * attrs.stride + (attrs.columns - 1) * attrs.dilation + 1;
+  if (reach > attrs.line) return Broken(8, Cat("outputs lie over ", reach, " pixels of a line of ", attrs.line));
+  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  LS_TRY(CheckPixelTile(channel, 0, program_.tile_m, attrs.outputs));
+  LS_TRY(CheckPixelTile(channel, 1, program_.tile_m, attrs.line * attrs.lines));
+  LS_TRY(Needs({Binding::kConvStrideH, Binding::kDilationH}));
+  return attrs.planes ? Needs({Binding::kDilationD}) : Ok();
+}
+
+Status RoleVerifier::CheckStoreTaps(const Op& op) {
+  LS_TRY(CheckTaps(op));
+  LS_TRY(CheckSums(op, 0, op.As<DepthwiseGradientAttrs>().Copies(role_->warps)));
+  return FillTile(op, 0);
 }
 
 Status RoleVerifier::CheckGemv(const Op& op) {

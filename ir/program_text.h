@@ -254,14 +254,17 @@ template <> inline constexpr auto kFields<DepthwiseAttrs> = std::tuple{
     Field{"divides", &DepthwiseAttrs::divides, Presence::kOptional},
     Field{"phase", &DepthwiseAttrs::phase, Presence::kOptional}};
 template <> inline constexpr auto kFields<DepthwiseGradientAttrs> = std::tuple{
-    Field{"tile", &DepthwiseGradientAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"run", &DepthwiseGradientAttrs::run},
     Field{"columns", &DepthwiseGradientAttrs::columns},
     Field{"stride", &DepthwiseGradientAttrs::stride},
     Field{"dilation", &DepthwiseGradientAttrs::dilation},
+    Field{"outputs", &DepthwiseGradientAttrs::outputs},
+    Field{"line", &DepthwiseGradientAttrs::line},
+    Field{"lines", &DepthwiseGradientAttrs::lines},
     Field{"rows", &DepthwiseGradientAttrs::rows},
     Field{"groups", &DepthwiseGradientAttrs::groups},
-    Field{"planes", &DepthwiseGradientAttrs::planes, Presence::kOptional}};
+    Field{"planes", &DepthwiseGradientAttrs::planes, Presence::kOptional},
+    Field{"whole", &DepthwiseGradientAttrs::whole, Presence::kOptional}};
 template <> inline constexpr auto kFields<GemvAttrs> = std::tuple{
     Field{"tile", &GemvAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"type", &GemvAttrs::type},

@@ -131,8 +131,10 @@ class RoleVerifier {
   Status CheckAccumulator(const Channel& accumulator) const;
   Status CheckFragment(const Op& op) const;
   Status CheckDepthwise(const Op& op) const;
-  Status CheckPixelTile(const Channel& channel, int channels, int plane) const;
-  Status CheckDepthwiseGradient(const Op& op);
+  Status CheckPixelTile(const Channel& channel, size_t tile, int channels, int plane) const;
+  Status CheckTaps(const Op& op) const;
+  Status CheckAddTaps(const Op& op) const;
+  Status CheckStoreTaps(const Op& op);
   Status CheckGemv(const Op& op);
   Status CheckLoadSums(const Op& op) const;
   Status CheckSums(const Op& op, int tile, int copies) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/integer_math.h"
+#include "compiler/build/box_loader.h"
 #include "compiler/build/cta_plan.h"
 #include "compiler/build/kernel_frame.h"
 #include "compiler/build/operand_parts.h"
@@ -23,8 +24,6 @@ using ir::RoleKind;
 using ir::ValueId;
 
 constexpr int kFilters = 0, kPixels = 1;  // channels
-// Added to a number of strides, so that what is divided by one is not negative.
-constexpr int kMostPad = 4096;
 
 class DirectKernel {
  public:
@@ -33,20 +32,21 @@ class DirectKernel {
       : contraction_(contraction),
         schedule_(schedule),
         geometry_(contraction.geometry),
+        boxes_(contraction),
         terms_(TermsOf(contraction, ir::RowMap::kPixels, target)),
         output_(contraction, false),
         plan_(PlanOf(schedule, geometry_)),
         steps_(terms_, plan_, program_, output_) {
     program_ = ProgramOfTile("depthwise", schedule, contraction.a.type(), target);
     program_.threads = 32 * (kEpilogueWarp + plan_.warps);
-    program_.box_lines = static_cast<int>(geometry_.tile[kHeight]);
-    program_.box_columns = static_cast<int>(geometry_.tile[kWidth]);
+    program_.box_lines = static_cast<int>(geometry_.outputs_of_box[kHeight]);
+    program_.box_columns = static_cast<int>(geometry_.outputs_of_box[kWidth]);
   }
 
   ir::Program Write() && {
     program_.channels = {
         {.name = "w", .stages = 1, .tiles = {{"w", FilterTile()}}, .resident = true},
-        {.name = "x", .stages = schedule_.stages, .tiles = {{"x", PixelTile()}}},
+        {.name = "x", .stages = schedule_.stages, .tiles = {{"x", boxes_.TileOf(Operand::kA, schedule_.tile_n)}}},
     };
     DeclareParams();
     const DirectRegisters registers = kDirectRegisters[schedule_.math_warpgroups];
@@ -97,20 +97,9 @@ class DirectKernel {
             .linear = true};
   }
 
-  ir::SharedLayout PixelTile() const {
-    const Spatial& box = geometry_.box;
-    return {.type = contraction_.a.type(),
-            .outer_axis = ir::Axis::kM,
-            .inner_axis = ir::Axis::kN,
-            .outer = static_cast<int>(box[kDepth] * box[kHeight] * box[kWidth]),
-            .inner = schedule_.tile_n,
-            .swizzle = ir::Swizzle::k128,
-            .linear = true};
-  }
-
   void DeclareParams() {
     std::vector<ir::Param>& params = program_.params;
-    params.push_back({Binding::kMapA, PixelTile()});
+    params.push_back({Binding::kMapA, boxes_.TileOf(Operand::kA, schedule_.tile_n)});
     params.insert(params.end(), {{Binding::kBaseB, {}}, {Binding::kPitchB, {}}, {Binding::kStrideB, {}}});
     params.push_back({Binding::kBaseD, {}});
     output_.AddPitches(Operand::kD, params);
@@ -128,41 +117,14 @@ class DirectKernel {
   TileLoop Tiles() const {
     return {.tile_m = schedule_.tile_m, .tile_n = schedule_.tile_n, .raster = schedule_.raster};
   }
-  size_t Dimensions() const { return geometry_.planes ? 3 : 2; }
-  // Along dimension `d`: w, h, d.
-  ValueId OutputsOfTile(Builder& b, size_t d) const { return b.Constant(static_cast<int>(geometry_.tile[kWidth - d])); }
-
-  // The tile's first output in each dimension, and its image.
   std::vector<ValueId> FirstOutput(Builder& b, const Corner& corner) const {
-    std::vector<ValueId> first;
-    ValueId rest = b.Div({corner.row, b.Constant(schedule_.tile_m)});
-    for (size_t d = 0; d < Dimensions(); ++d) {
-      const ValueId outputs = OutputsOfTile(b, d);
-      const ValueId tiles = b.CeilDiv({b.ParamValue(ir::kSpatialBindings[d].outputs), outputs});
-      first.push_back(b.Mul({b.Rem({rest, tiles}), outputs}));
-      rest = b.Div({rest, tiles});
-    }
-    first.push_back(rest);
-    return first;
-  }
-  // Where strides divide: how far the tap at the first output of the tile is from pixel -kMostPad.
-  ValueId Dividend(Builder& b, size_t d, ValueId output) const {
-    const ir::SpatialBindings& of = ir::kSpatialBindings[d];
-    return b.Sub({b.Add({output, b.Mul({b.ParamValue(of.stride), b.Constant(kMostPad)})}), b.ParamValue(of.pad)});
+    return boxes_.FirstOutput(b, b.Div({corner.row, b.Constant(schedule_.tile_m)}));
   }
 
   void LoadTiles(Builder& b) const {
     Tiles().ForEachCorner(b, [&](const Corner& corner) {
-      std::vector<ValueId> at = FirstOutput(b, corner);
-      for (size_t d = 0; d < Dimensions(); ++d) {
-        const ir::SpatialBindings& of = ir::kSpatialBindings[d];
-        const ValueId stride = b.ParamValue(of.stride);
-        at[d] = geometry_.divides ? b.Sub({b.Div({Dividend(b, d, at[d]), stride}), b.Constant(kMostPad)})
-                                  : b.Sub({b.Mul({at[d], stride}), b.ParamValue(of.pad)});
-      }
       const ValueId slot = b.Put({}, {.channel = kPixels});
-      at.insert(at.begin(), {slot, corner.column});
-      b.LoadPixels(at, {.tile = 0, .map = Binding::kMapA, .tiled = true});
+      boxes_.Load(b, Operand::kA, slot, 0, corner.column, FirstOutput(b, corner));
       b.Send({slot});
     });
   }
@@ -175,8 +137,7 @@ class DirectKernel {
       std::vector<ValueId> phases;
       if (geometry_.divides) {
         const std::vector<ValueId> first = FirstOutput(b, corner);
-        for (size_t d = 1; d < Dimensions(); ++d)
-          phases.push_back(b.Rem({Dividend(b, d, first[d]), b.ParamValue(ir::kSpatialBindings[d].stride)}));
+        for (size_t d = 1; d < boxes_.dimensions(); ++d) phases.push_back(boxes_.PhaseAt(b, d, first[d]));
       }
       const ValueId pixels = b.Take({}, {.channel = kPixels});
       ForEach(b, b.Constant(plan_.blocks), [&](ValueId pass) {
@@ -221,6 +182,7 @@ class DirectKernel {
   const Contraction& contraction_;
   const Schedule& schedule_;
   const ConvGeometry& geometry_;
+  const BoxLoader boxes_;
   const EpilogueTerms terms_;
   const PixelOutput output_;
   const CtaPlan plan_;

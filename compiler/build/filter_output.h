@@ -14,9 +14,9 @@ namespace laneshift::compiler {
 
 class FilterOutput final : public OutputTensor {
  public:
-  // `extents`: threads read pixels, and need to know where the images end. REQUIRES: `contraction` outlives the output.
-  FilterOutput(const Contraction& contraction, bool extents)
-      : contraction_(contraction), dimensions_(PixelIndex(contraction.geometry).dimensions), extents_(extents) {}
+  // `outputs`: threads sum positions, and need to know where lines of outputs end. REQUIRES: `contraction` outlives the output.
+  FilterOutput(const Contraction& contraction, bool outputs)
+      : contraction_(contraction), dimensions_(PixelIndex(contraction.geometry).dimensions), outputs_(outputs) {}
 
   void AddPitches(ir::Operand operand, std::vector<ir::Param>& params) const override;
   void AddSizes(std::vector<ir::Param>& params) const override;
@@ -28,7 +28,7 @@ class FilterOutput final : public OutputTensor {
  private:
   const Contraction& contraction_;
   const size_t dimensions_;
-  const bool extents_;
+  const bool outputs_;
 };
 
 }  // namespace laneshift::compiler

@@ -100,8 +100,10 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
     case SourceKind::kMatrix:
       return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
     case SourceKind::kPixels:
-      if (contraction.geometry.HasBoxes() && operand == Operand::kA)
-        return BoxTensor(source, contraction.geometry.box, contraction.geometry.planes, param);
+      if (const ConvGeometry& geometry = contraction.geometry; geometry.HasBoxes()) {
+        return BoxTensor(source, contraction.ReadsTaps(operand) ? geometry.box : geometry.outputs_of_box,
+                         geometry.planes, param);
+      }
       return PixelTensor(source, contraction.ReadsTaps(operand) ? BoxOfX(contraction.geometry) : BoxOfY(),
                          contraction.geometry.planes, param);
     case SourceKind::kFilter:

@@ -69,7 +69,7 @@ int64_t ConvGeometry::CentreColumn() const {
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
 }
 
-int64_t ColumnsOfTile(const ConvGeometry& geometry) {
+int64_t ColumnsOfBox(const ConvGeometry& geometry) {
   constexpr int64_t kMostColumns = 64;
   const int64_t columns = geometry.output[kWidth];
   return base::RoundUp(base::CeilDiv(columns, base::CeilDiv(columns, kMostColumns)), int64_t{geometry.direct_run});
@@ -121,30 +121,42 @@ void DescribePhase(const ConvProblem& problem, const GradientPhase& phase, ConvG
   geometry.filters = problem.c / problem.groups;
 }
 
-// The run for which a line takes the fewest instructions: eight products for each tap of an output, those counted that
-// fill up the line, and for each pixel and tap a load and eight numbers that become f32.
-int RunOfOutputs(const ConvGeometry& geometry) {
+// Pixels of a line under a run of outputs.
+int64_t PixelsOfRun(const ConvGeometry& geometry, int64_t run) {
+  const int64_t stride = geometry.stride[kWidth], reach = (geometry.filter[kWidth] - 1) * geometry.dilation[kWidth];
+  return 1 + (geometry.divides ? (run - 1 + reach) / stride : (run - 1) * stride + reach);
+}
+
+// The run for which a line takes the fewest instructions: eight products for each tap of an output, and for each number
+// that is read a load and eight that it becomes an f32. Of a convolution, outputs that fill up the line count, and taps
+// are read. Of a gradient, gradients of y are read, and the outputs that are left over go one by one.
+int RunOfOutputs(const ConvGeometry& geometry, bool gradient) {
+  constexpr int64_t kProducts = 8, kRead = 9;
   const int64_t taps = geometry.filter[kWidth], outputs = geometry.output[kWidth];
+  const auto of_run = [&](int64_t run) {
+    return kProducts * run * taps + kRead * (PixelsOfRun(geometry, run) + (gradient ? run : taps));
+  };
   const auto cost = [&](int run) {
-    const int64_t steps = (run - 1) * geometry.stride[kWidth] + (taps - 1) * geometry.dilation[kWidth];
-    const int64_t pixels = 1 + (geometry.divides ? steps / (geometry.stride[kWidth] * geometry.stride[kWidth]) : steps);
-    return base::CeilDiv(outputs, int64_t{run}) * (8 * run * taps + 9 * (pixels + taps));
+    if (!gradient) return base::CeilDiv(outputs, int64_t{run}) * of_run(run);
+    return outputs / run * of_run(run) + outputs % run * of_run(1);
   };
   const auto fits = [&](int run) { return !geometry.divides || run % geometry.stride[kWidth] == 0; };
   int best = kDirectRuns[0];
-  for (const int run : kDirectRuns) {
+  const auto consider = [&](int run) {
     if (fits(run) && (!fits(best) || cost(run) < cost(best))) best = run;
-  }
+  };
+  gradient ? std::for_each(std::begin(kDirectGradientRuns), std::end(kDirectGradientRuns), consider)
+           : std::for_each(std::begin(kDirectRuns), std::end(kDirectRuns), consider);
   return best;
 }
 
-// Where strides divide, a tile may begin at any phase.
-void PlanBoxes(const Schedule& schedule, ConvGeometry& geometry) {
-  geometry.direct_run = RunOfOutputs(geometry);
-  const int64_t columns = ColumnsOfTile(geometry);
-  geometry.tile = {1, std::max<int64_t>(1, schedule.tile_m / columns), columns};
+// Of `positions` outputs. Where strides divide, a box may begin at any phase.
+void PlanBoxes(int64_t positions, bool gradient, ConvGeometry& geometry) {
+  geometry.direct_run = RunOfOutputs(geometry, gradient);
+  const int64_t columns = ColumnsOfBox(geometry);
+  geometry.outputs_of_box = {1, std::max<int64_t>(1, positions / columns), columns};
   for (size_t d = 0; d < geometry.box.size(); ++d) {
-    const int64_t outputs = geometry.tile[d] - 1, stride = geometry.stride[d];
+    const int64_t outputs = geometry.outputs_of_box[d] - 1, stride = geometry.stride[d];
     const int64_t reach = (geometry.filter[d] - 1) * geometry.dilation[d];
     geometry.box[d] = 1 + (geometry.divides ? (stride - 1 + outputs + reach) / stride : outputs * stride + reach);
   }
@@ -175,12 +187,10 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   } else if (reuses) {
     PlanPhases(geometry);
   }
-  const bool direct = schedule.reuse == Reuse::kDirect;
-  if (direct && problem.pass == ConvPass::kWgrad)
-    geometry.direct_run = std::max(1, schedule.tile_k / kDirectRunsOfBlock);
-  if (direct && problem.pass != ConvPass::kWgrad) PlanBoxes(schedule, geometry);
-  const int64_t whole_columns = geometry.HasBoxes() ? geometry.tile[kWidth] : geometry.direct_run;
-  const int64_t whole_lines = geometry.HasBoxes() ? geometry.tile[kHeight] : 1;
+  const bool gradient = problem.pass == ConvPass::kWgrad;
+  if (schedule.reuse == Reuse::kDirect) PlanBoxes(gradient ? schedule.tile_k : schedule.tile_m, gradient, geometry);
+  const int64_t whole_columns = geometry.HasBoxes() ? geometry.outputs_of_box[kWidth] : 1;
+  const int64_t whole_lines = geometry.HasBoxes() ? geometry.outputs_of_box[kHeight] : 1;
   geometry.padded_q = base::RoundUp(geometry.output[kWidth] + (masks ? 0 : geometry.halo), whole_columns);
   if (schedule.reuse == Reuse::kLaneShift && schedule.shift == ShiftForm::kFused) {
     for (int chain = 0; chain < geometry.Chains(); ++chain) {

@@ -67,11 +67,11 @@ struct ConvGeometry {
   int64_t run = 0;
   // Adjacent outputs of a row that a thread computes directly; rows of the index are multiples of it.
   int direct_run = 1;
-  // With reuse=direct, of a pass whose rows are pixels: the outputs of a tile in each dimension, and the box of pixels
-  // under them. The index goes through the outputs tile by tile, and through those of a tile line by line.
-  Spatial tile{}, box{};
+  // With reuse=direct: the outputs of a tile, or of a block of K that is positions, in each dimension, and the box of
+  // pixels under them. The index goes through the outputs box by box, and through those of a box line by line.
+  Spatial outputs_of_box{}, box{};
 
-  bool HasBoxes() const { return tile[kWidth] != 0; }
+  bool HasBoxes() const { return outputs_of_box[kWidth] != 0; }
 
   // The filter column at the output pixel itself, or -1: borders can be masked only if there is one.
   int64_t CentreColumn() const;
@@ -80,13 +80,10 @@ struct ConvGeometry {
 // Whether a gradient of x is one contraction whatever its stride, not one for each phase.
 inline bool TakesAllPhases(const Schedule& schedule) { return schedule.reuse == Reuse::kDirect; }
 
-// With reuse=direct, of a gradient of filters, whose K is positions: runs of a block of K. A thread holds the gradients
-// of one at a time.
-inline constexpr int kDirectRunsOfBlock = 32;
-// Otherwise: adjacent outputs that a thread computes, of those that it may.
-inline constexpr int kDirectRuns[] = {8, 4};
-// Outputs of a line that a tile has: all, or as even a part of them as runs allow.
-int64_t ColumnsOfTile(const ConvGeometry& geometry);
+// With reuse=direct: adjacent outputs that a thread computes, or whose gradients it holds at a time.
+inline constexpr int kDirectRuns[] = {8, 4}, kDirectGradientRuns[] = {8, 7, 4};
+// Outputs of a line that a box has: all, or as even a part of them as runs allow.
+int64_t ColumnsOfBox(const ConvGeometry& geometry);
 
 // `images`: the problem's x, or the gradient of y that a gradient of x is computed from. `phase`: its number in
 // PhasesOf(problem), for a gradient of x that has a contraction for each phase.

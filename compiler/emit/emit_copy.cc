@@ -103,10 +103,12 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
   const int at_once = attrs.transposed ? std::min(kTransposedAtOnce, base::CeilDiv(count, cx.threads)) : 1;
   e.For(cx.thread, e.C32(static_cast<uint32_t>(count)), cx.threads * at_once, [&](Value* first) {
     std::vector<Chunk> chunks = {load(first)};
-    for (int i = 1; i < at_once; ++i) chunks.push_back(load(b.CreateAdd(first, e.C32(static_cast<uint32_t>(i * cx.threads)))));
+    for (int i = 1; i < at_once; ++i)
+      chunks.push_back(load(b.CreateAdd(first, e.C32(static_cast<uint32_t>(i * cx.threads)))));
     store(chunks.front());
     for (int i = 1; i < at_once; ++i) {
-      e.If(b.CreateICmpULT(b.CreateAdd(first, e.C32(static_cast<uint32_t>(i * cx.threads))), e.C32(static_cast<uint32_t>(count))),
+      e.If(b.CreateICmpULT(b.CreateAdd(first, e.C32(static_cast<uint32_t>(i * cx.threads))),
+                           e.C32(static_cast<uint32_t>(count))),
            [&] { store(chunks[static_cast<size_t>(i)]); });
     }
   });

@@ -131,7 +131,8 @@ class DepthwiseEmitter {
     std::vector<std::vector<Value*>> taps;
     for (int tap = 0; tap < attrs_.columns; ++tap) {
       const int distance = (attrs_.reversed ? -tap : tap) * filters_.Span();
-      taps.push_back(e_.WidenWords(filters_.type, e_.LoadShared(e_.Offset(from, e_.C32(static_cast<uint32_t>(distance))))));
+      taps.push_back(
+          e_.WidenWords(filters_.type, e_.LoadShared(e_.Offset(from, e_.C32(static_cast<uint32_t>(distance))))));
     }
     return taps;
   }

@@ -149,16 +149,30 @@ class FrameEmitter {
     emitter_.If(IsMmaWarp(warp), [&] { emitter_.TensorDealloc(cx_.tensor_base, program_.tmem_columns); });
   }
 
-  // Compare chain over the roles. Where registers move between warpgroups, each warpgroup's roles are one arm of an
-  // if/else that begins with setmaxnreg: ptxas requires that shape.
+  // Compare chain over the roles. Where registers move between warpgroups, adjacent warpgroups with the same number are
+  // one arm of an if/else that begins with setmaxnreg: ptxas requires that shape.
   void Dispatch(Value* tid, Value* warp) {
-    std::vector<const Role*> loading, working;
-    for (const Role& role : program_.roles)
-      (role.first_warp < ir::kWarpgroupWarps ? loading : working).push_back(&role);
+    std::vector<std::vector<const Role*>> arms(2);
+    for (const Role& role : program_.roles) {
+      const bool working = role.first_warp >= ir::kWarpgroupWarps;
+      const bool next = working && !arms.back().empty() && arms.back().front()->registers != role.registers;
+      if (next && arms.back().front()->first_warp >= ir::kWarpgroupWarps) arms.emplace_back();
+      arms[working ? arms.size() - 1 : 0].push_back(&role);
+    }
+    DispatchFrom(arms, 0, tid, warp);
+  }
+
+  void DispatchFrom(const std::vector<std::vector<const Role*>>& arms, size_t first, Value* tid, Value* warp) {
+    const auto increases = [&] {
+      int most = 0;
+      for (const auto& arm : arms) most = std::max(most, RegistersOf(arm));
+      return RegistersOf(arms[first]) == most;
+    };
+    if (first + 1 == arms.size()) return DispatchArm(arms[first], tid, warp, increases());
+    const int end = first == 0 ? ir::kWarpgroupWarps : arms[first + 1].front()->first_warp;
     emitter_.If(
-        emitter_.ir().CreateICmpULT(warp, emitter_.C32(ir::kWarpgroupWarps)),
-        [&] { DispatchArm(loading, tid, warp, RegistersOf(loading) > RegistersOf(working)); },
-        [&] { DispatchArm(working, tid, warp, RegistersOf(working) > RegistersOf(loading)); });
+        emitter_.ir().CreateICmpULT(warp, emitter_.C32(static_cast<uint32_t>(end))),
+        [&] { DispatchArm(arms[first], tid, warp, increases()); }, [&] { DispatchFrom(arms, first + 1, tid, warp); });
   }
 
   // The first of the roles that load operands of each tile.

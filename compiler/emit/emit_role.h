@@ -145,6 +145,7 @@ class RoleEmitter {
   std::map<int, ScaleSet> scale_sets_;
   std::map<std::pair<int, int>, Value*> first_words_;  // of descriptors, by channel and tile
   std::vector<Variable> promoted_;
+  std::vector<Variable> taps_;  // sums of the gradient of a depthwise filter
   std::optional<Variable> stamps_;  // of a program with stamps: where this thread's next record goes, or 0
 };
 

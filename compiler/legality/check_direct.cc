@@ -15,16 +15,14 @@ namespace {
 
 using base::Cat;
 
+constexpr int64_t kMostPad = 4096;                // strides, so that index arithmetic stays above zero
 constexpr int64_t kMostIndex = int64_t{1} << 30;  // index arithmetic is 32-bit
 constexpr int kMostTapsOfRow = 16;                // that the kernel unrolls
 constexpr int kRegistersBesides = 32;             // sums, taps and pixels: addresses, a pixel's numbers, the loop
-constexpr int kMostRegisters = 255;
 constexpr int kWordsOfPixel = 4, kChannelsOfLane = 8;
-constexpr int kRegistersOfPlanes = 16;  // addresses and bounds of a third dimension
-constexpr int kRegistersOfRow = 4;      // of the filter, besides the first one: where its pixels are
-constexpr int kMostHeld = 160;          // sums of several rows, and gradients of y
+constexpr int kPixelsOfGradient = 3;   // of x, that ptxas has on their way
+constexpr int kRegistersOfPlanes = 8;  // addresses and bounds of a third dimension
 constexpr int64_t kMostRows = 3;
-constexpr int kPixelsForFree = 9;         // of a line, whose addresses need no further registers
 constexpr int kMostTapsOfGradient = 128;  // a fragment of the epilogue has them all
 
 Error NotDirect(std::string message) {
@@ -79,21 +77,22 @@ Status CheckFixed(const Contraction& c, const Schedule& s) {
   const struct {
     bool holds;
     std::string_view use;
-  } rules[] = {{s.a_load == (filters ? LoadPath::kTma : LoadPath::kCopy), filters ? "a_load=tma" : "a_load=copy"},
-               {s.b_load == LoadPath::kCopy, "b_load=copy"},
-               {s.b_keep == (filters ? 1 : 0), filters ? "b_keep=1" : "b_keep=0"},
-               {s.d_store == StorePath::kDirect, "d_store=direct"},
-               {s.raster == 1, "raster=1"},
-               {s.acc_stages == 1, "acc=1"},
-               {s.shift == ShiftForm::kSeparate, "shift=separate"},
-               {s.border == Border::kZeros, "border=zeros"},
-               {s.cluster_m * s.cluster_n == 1, "cluster=1x1"},
-               {s.ctas == 1, "ctas=1"},
-               {s.scheduler == Scheduler::kStatic, "scheduler=static"},
-               {s.rows == RowSide::kM || matrices, "rows=m"},
-               {s.consumers == Consumers::kCooperative, "consumers=cooperative"},
-               {s.split_k == 1 || c.SumsPixels() || matrices, "split_k=1"},
-               {s.merge_groups == 1, "merge_groups=1"}};
+  } rules[] = {
+      {s.a_load == (matrices ? LoadPath::kCopy : LoadPath::kTma), matrices ? "a_load=copy" : "a_load=tma"},
+      {s.b_load == (c.SumsPixels() ? LoadPath::kTma : LoadPath::kCopy), c.SumsPixels() ? "b_load=tma" : "b_load=copy"},
+      {s.b_keep == (filters ? 1 : 0), filters ? "b_keep=1" : "b_keep=0"},
+      {s.d_store == StorePath::kDirect, "d_store=direct"},
+      {s.raster == 1, "raster=1"},
+      {s.acc_stages == 1, "acc=1"},
+      {s.shift == ShiftForm::kSeparate, "shift=separate"},
+      {s.border == Border::kZeros, "border=zeros"},
+      {s.cluster_m * s.cluster_n == 1, "cluster=1x1"},
+      {s.ctas == 1, "ctas=1"},
+      {s.scheduler == Scheduler::kStatic, "scheduler=static"},
+      {s.rows == RowSide::kM || matrices, "rows=m"},
+      {s.consumers == Consumers::kCooperative, "consumers=cooperative"},
+      {s.split_k == 1 || c.SumsPixels() || matrices, "split_k=1"},
+      {s.merge_groups == 1, "merge_groups=1"}};
   for (const auto& rule : rules) {
     if (!rule.holds) return NotDirect(Cat("has threads that read, multiply and store; use ", rule.use));
   }
@@ -112,17 +111,17 @@ int DistinctPixels(const ConvGeometry& g) {
   return static_cast<int>(pixels.size());
 }
 
-// The box of pixels under a tile, and what leads to it.
-Status CheckBox(const ConvGeometry& g, const Schedule& s) {
-  constexpr int64_t kMostBox = 256;     // pixels of a box of a tensor map, along each dimension
-  constexpr int64_t kMostPad = 4096;    // strides, so that index arithmetic stays above zero
+// The boxes of a tile, or block of K, of `positions`. `axis`: of the tile in which they are.
+Status CheckBox(const ConvGeometry& g, char axis, int64_t positions, int64_t unit) {
+  constexpr int64_t kMostBox = 256;    // pixels of a box of a tensor map, along each dimension
   constexpr int64_t kMostTile = 4096;  // pixels of a tile in shared memory
-  const int64_t columns = g.tile[kWidth], unit = kDirectRunsOfWarp * g.direct_run;
-  if (s.tile_m % columns != 0 || s.tile_m % unit != 0) {
-    const int64_t lines = std::lcm(columns, unit);
+  const int64_t columns = g.outputs_of_box[kWidth];
+  if (positions % columns != 0 || positions % unit != 0) {
     return NotDirect(Cat("has tiles of whole lines of ", columns, " outputs, and ", unit,
-                         " outputs a warp; use a tile m that is a multiple of ", lines, " instead of ", s.tile_m));
+                         " outputs a warp; use a tile ", axis, " that is a multiple of ", std::lcm(columns, unit),
+                         " instead of ", positions));
   }
+  const std::string smaller = Cat("; use a smaller tile ", axis, ", or leave the mode to the chooser");
   int64_t pixels = 1;
   for (const int d : {kDepth, kHeight, kWidth}) {
     const auto i = static_cast<size_t>(d);
@@ -130,12 +129,11 @@ Status CheckBox(const ConvGeometry& g, const Schedule& s) {
       return NotDirect(Cat("has gradients of x with a padding of at most ", kMostPad, "; use reuse=im2col"));
     if (g.box[i] > kMostBox)
       return NotDirect(Cat("loads ", g.box[i], " pixels along ", "dhw"[i], " for a tile, more than the ", kMostBox,
-                           " of a box; use a smaller tile m, or reuse=im2col"));
+                           " of a box", smaller));
     pixels *= g.box[i];
   }
   if (pixels <= kMostTile) return Ok();
-  return NotDirect(Cat("loads ", pixels, " pixels for a tile, more than ", kMostTile,
-                       "; use a smaller tile m, or reuse=im2col"));
+  return NotDirect(Cat("loads ", pixels, " pixels for a tile, more than ", kMostTile, smaller));
 }
 
 Status CheckTileOf(const ConvGeometry& g, const Schedule& s) {
@@ -144,9 +142,9 @@ Status CheckTileOf(const ConvGeometry& g, const Schedule& s) {
   if (s.tile_n != kDirectChannels)
     return NotDirect(Cat("reads 128 bytes of a pixel at once; use tile n=", kDirectChannels, " instead of ", s.tile_n));
   if (g.divides && g.direct_run % g.stride[kWidth] != 0)
-    return NotDirect(Cat("needs a stride along w of a conv_dgrad that divides 8, not ", g.stride[kWidth],
-                         "; use reuse=im2col"));
-  LS_TRY(CheckBox(g, s));
+    return NotDirect(
+        Cat("needs a stride along w of a conv_dgrad that divides 8, not ", g.stride[kWidth], "; use reuse=im2col"));
+  LS_TRY(CheckBox(g, 'm', s.tile_m, kDirectRunsOfWarp * g.direct_run));
   const int64_t taps = base::RoundUp(g.taps, int64_t{kDirectTapGroup});
   if (s.tile_k != taps)
     return NotDirect(Cat("has all taps of a filter in a block of K; use tile k=", taps, " instead of ", s.tile_k));
@@ -160,17 +158,13 @@ Status CheckTileOf(const ConvGeometry& g, const Schedule& s) {
                        "; use a smaller math="));
 }
 
-// Of a gradient of filters.
-int MostRegisters(const Schedule& s, const target::Target& target) {
-  const int threads = 32 * ir::kWarpgroupWarps * (s.math_warpgroups + 1);
-  return std::min(kMostRegisters, target.registers_per_sm / threads / 8 * 8);
-}
+// Of a gradient of filters, besides those of sums.
 int RegistersOfPixels(const ConvGeometry& g) {
-  return g.direct_run * kChannelsOfLane + 2 * kDirectGradientPixels * kWordsOfPixel + kRegistersBesides +
+  return g.direct_run * kChannelsOfLane + kPixelsOfGradient * kWordsOfPixel + kRegistersBesides +
          (g.planes ? kRegistersOfPlanes : 0);
 }
 
-Status CheckTileOfGradient(const Contraction& c, const Schedule& s, const target::Target& target) {
+Status CheckTileOfGradient(const Contraction& c, const Schedule& s) {
   const ConvGeometry& g = c.geometry;
   if (s.math_warpgroups > kDirectGradientMostWarpgroups)
     return NotDirect(
@@ -184,34 +178,28 @@ Status CheckTileOfGradient(const Contraction& c, const Schedule& s, const target
         Cat("sums at most ", kMostTapsOfGradient, " taps, and the filter has ", g.taps, "; use reuse=none"));
   if (s.tile_n != taps)
     return NotDirect(Cat("has all taps of a filter in a tile; use tile n=", taps, " instead of ", s.tile_n));
-  const auto& runs = kDirectGradientRuns;
-  const auto is_block = [&](int run) { return run * kDirectRunsOfBlock == s.tile_k; };
-  if (std::none_of(std::begin(runs), std::end(runs), is_block))
-    return NotDirect(
-        Cat("has 4, 7 or 8 adjacent positions a thread, 32 times as many in a block of K; use tile k=128, "
-            "224 or 256 instead of ",
-            s.tile_k));
-  if (DirectGradientRows(g, s, target) > 0) return Ok();
+  LS_TRY(CheckBox(g, 'k', s.tile_k, g.direct_run));
+  if (DirectGradientRows(g, s) > 0) return Ok();
   return NotDirect(Cat("needs ", RegistersOfPixels(g) + g.filter[kWidth] * kChannelsOfLane, " registers a thread for ",
-                       g.direct_run, " positions and ", g.filter[kWidth],
-                       " columns of the filter, and with math=", s.math_warpgroups, " a thread has ",
-                       MostRegisters(s, target), "; use a smaller math= or tile k"));
+                       g.direct_run, " positions and ", g.filter[kWidth], " columns of the filter, and with math=",
+                       s.math_warpgroups, " a thread has ", DirectGradientRegistersOf(s).sum, "; use a smaller math="));
 }
 
 }  // namespace
 
-int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule, const target::Target& target) {
-  const int64_t row = geometry.filter[kWidth] * kChannelsOfLane + kRegistersOfRow;
+DirectGradientRegisters DirectGradientRegistersOf(const Schedule& schedule) {
+  constexpr int kNarrow = 64;  // taps, that an epilogue needs few registers for
+  constexpr DirectGradientRegisters kOfNarrow[] = {{}, {40, 240, 104}, {40, 200, 72}, {40, 120, 72}};
+  constexpr DirectGradientRegisters kOfWide[] = {{}, {40, 240, 104}, {40, 184, 104}, {40, 112, 96}};
+  return (schedule.tile_n <= kNarrow ? kOfNarrow : kOfWide)[schedule.math_warpgroups];
+}
+
+int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule) {
+  const int64_t row = geometry.filter[kWidth] * kChannelsOfLane;
   const int64_t rows = geometry.filter[kDepth] * geometry.filter[kHeight];
-  const int free = MostRegisters(schedule, target) - RegistersOfPixels(geometry) + kRegistersOfRow;
-  if (free < row) return 0;
-  // With several rows ptxas also keeps what it knows of their pixels, and spilled beyond these (CUDA 13).
-  const int64_t of_pixels = std::max(0, DistinctPixels(geometry) - kPixelsForFree) * kRegistersOfRow;
-  const int64_t held =
-      (kMostHeld - geometry.direct_run * kChannelsOfLane) / (geometry.filter[kWidth] * kChannelsOfLane);
-  const int64_t several = std::min({rows, (free - of_pixels) / row, held, kMostRows});
-  const int64_t most = std::max<int64_t>(1, several);
-  return static_cast<int>(base::CeilDiv(rows, base::CeilDiv(rows, most)));
+  const int64_t most = (DirectGradientRegistersOf(schedule).sum - RegistersOfPixels(geometry)) / row;
+  if (most < 1) return 0;
+  return static_cast<int>(base::CeilDiv(rows, base::CeilDiv(rows, std::min(most, kMostRows))));
 }
 
 Status CheckDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
@@ -222,7 +210,7 @@ Status CheckDirect(const Contraction& contraction, const Schedule& schedule, con
   }
   LS_TRY(CheckDepthwise(contraction));
   LS_TRY(CheckFixed(contraction, schedule));
-  if (contraction.SumsPixels()) return CheckTileOfGradient(contraction, schedule, target);
+  if (contraction.SumsPixels()) return CheckTileOfGradient(contraction, schedule);
   LS_TRY(CheckFilters(contraction));
   return CheckTileOf(contraction.geometry, schedule);
 }

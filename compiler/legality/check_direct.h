@@ -21,15 +21,18 @@ struct DirectRegisters {
 };
 inline constexpr DirectRegisters kDirectRegisters[] = {{0, 0}, {0, 255}, {56, 224}, {56, 152}, {56, 104}};
 
-// Of the gradient of filters: channels of a tile, adjacent positions of a thread, and warpgroups.
+// Of the gradient of filters: channels of a tile, and warpgroups.
 inline constexpr int kDirectGradientChannels = 64;
-inline constexpr int kDirectGradientRuns[] = {8, 7, 4};
 inline constexpr int kDirectGradientMostWarpgroups = 3;
-inline constexpr int kDirectGradientPixels = 3;  // of x that a thread loads at once, while it multiplies as many
+// Registers of a thread of each role: what loads, adds up, and stores.
+struct DirectGradientRegisters {
+  int load, sum, epilogue;
+};
+DirectGradientRegisters DirectGradientRegistersOf(const Schedule& schedule);
 
 // Rows of the filter, planes counted too, whose sums a thread has registers for; those of all threads have about as
 // many. 0: none.
-int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule, const target::Target& target);
+int DirectGradientRows(const ConvGeometry& geometry, const Schedule& schedule);
 
 // kUnsupported names the rule and what would be right.
 Status CheckDirect(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
