@@ -17,9 +17,9 @@ using ir::SharedLayout;
 
 constexpr int64_t kSectorBytes = 32;  // of memory
 
-double CountOf(const PipelineRole& role, StepKind kind) {
+double ProductsOf(const PipelineRole& role) {
   double times = 0;
-  for (size_t i = 0; i < role.tile.kinds(); ++i) times += role.tile.kind(i).kind == kind ? role.tile.times(i) : 0;
+  for (size_t i = 0; i < role.tile.kinds(); ++i) times += IsProduct(role.tile.kind(i).kind) ? role.tile.times(i) : 0;
   return times;
 }
 
@@ -169,7 +169,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     written.role.program_role = static_cast<int>(&role - program.roles.data());
     if (written.products > 0) {
       pipeline.products = written.products;
-      pipeline.counted = CountOf(written.role, StepKind::kMma);
+      pipeline.counted = ProductsOf(written.role);
     }
     pipeline.roles.push_back(std::move(written.role));
   }

@@ -34,6 +34,7 @@ enum class StepKind : uint8_t {
   kLoad,             // bulk copies of `bytes` into the slot
   kGather,           // `accesses` of threads that fill the slot
   kMma,              // of tile_m x tile_n, `depth` times 32 bytes of K
+  kMultiply,         // `elements` in registers, `operations` each: products by threads, in the loop over K
   kTensorCopy,       // `bytes` of shared memory to Tensor Memory
   kTensorMove,       // `issues` shifts or refreshes of Tensor Memory
   kReadAccumulator,  // `bytes` of accumulators to registers
@@ -44,6 +45,9 @@ enum class StepKind : uint8_t {
   kStoreWait,        // until at most `lag` bulk stores of the role still read shared memory
   kStoreThreads,     // `bytes` by stores of threads, `row_bytes` to a run
 };
+
+// What the loop over K repeats.
+constexpr bool IsProduct(StepKind kind) { return kind == StepKind::kMma || kind == StepKind::kMultiply; }
 
 enum class GatherKind : uint8_t {
   kCopy,    // elements of a matrix

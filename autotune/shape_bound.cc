@@ -52,13 +52,32 @@ double GatherClocks(const compiler::Contraction& contraction, const Schedule& sh
   return shape.tile_m * depth / width / (known ? machine.known_gather_rate : machine.gather_rate);
 }
 
+// Of a tile whose pixels threads multiply from shared memory: clocks of the products, and bytes of the boxes.
+struct BoxWork {
+  double clocks = 0, bytes = 0;
+};
+BoxWork WorkOfBoxes(const compiler::Contraction& contraction, const Schedule& shape, const Machine& machine) {
+  const compiler::ConvGeometry& g = contraction.geometry;
+  if (!g.HasBoxes()) return {};
+  const auto pixels = [](const Spatial& box) { return static_cast<double>(box[0] * box[1] * box[2]); };
+  const bool gradient = contraction.SumsPixels();
+  const double boxes = gradient ? static_cast<double>(contraction.Blocks(shape)) : 1;
+  double products = static_cast<double>(g.taps);  // of an output
+  for (size_t d = 0; d < g.stride.size(); ++d) products /= g.divides ? static_cast<double>(g.stride[d]) : 1;
+  const double channels = gradient ? shape.tile_m : shape.tile_n;
+  const double loaded = pixels(g.box) + (gradient ? pixels(g.outputs_of_box) : 0);
+  return {boxes * pixels(g.outputs_of_box) * products * channels / machine.arithmetic_rate,
+          boxes * loaded * channels * static_cast<double>(contraction.a.ElementBytes())};
+}
+
 class ShapeBound {
  public:
-  ShapeBound(const compiler::WorkPlan& work, const Operands& operands, double gather_clocks, bool gated,
-             const Schedule& shape, const target::Target& target, const Machine& machine)
+  ShapeBound(const compiler::WorkPlan& work, const Operands& operands, double gather_clocks, const BoxWork& boxes,
+             bool gated, const Schedule& shape, const target::Target& target, const Machine& machine)
       : work_(work),
         e_(operands),
         gather_(gather_clocks),
+        boxes_(boxes),
         gated_(gated),
         s_(shape),
         target_(target),
@@ -97,6 +116,7 @@ class ShapeBound {
     const double rounds = std::ceil(tiles_ * slices / m_.sm_count);
     const double active = std::min<double>(m_.sm_count, tiles_ * slices / rounds);
     const double rate = std::min(m_.port, m_.l2_rate * m_.sm_count / active);
+    if (s_.reuse == Reuse::kDirect) return boxes_.bytes / rate;
     const double outside_row = std::max(m_.outside_row, active / m_.outside_rate);
     const auto clocks = [&](double inside, double all, double row_bytes, double sharers) {
       return inside * row_bytes / sharers / rate + (all - inside) * row_bytes / kWidestRow * outside_row;
@@ -140,12 +160,13 @@ class ShapeBound {
     const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
     const double stores = slices > 1 ? parts * PartialStoreClocks() : 0;
     const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kStolen : TileOrder::kStrides;
-    return std::max({tensor, loads, role, stores, parts / slices * gather_}) * DriftStretch(order, parts, m_);
+    return std::max({tensor, loads, role, stores, parts / slices * std::max(gather_, boxes_.clocks)}) * DriftStretch(order, parts, m_);
   }
 
   const compiler::WorkPlan work_;
   const Operands e_;
   const double gather_;
+  const BoxWork boxes_;
   const bool gated_;
   const Schedule& s_;
   const target::Target& target_;
@@ -160,7 +181,8 @@ double MainKernelTime(const compiler::Contraction& contraction, const Schedule& 
   const double gather = GatherClocks(contraction, shape, machine, operands.depth);
   const bool gated = ir::IsGated(contraction.epilogue());
   const compiler::WorkPlan work = compiler::PlanWork(contraction, shape);
-  return ShapeBound(work, operands, gather, gated, shape, target, machine).Microseconds();
+  const BoxWork boxes = WorkOfBoxes(contraction, shape, machine);
+  return ShapeBound(work, operands, gather, boxes, gated, shape, target, machine).Microseconds();
 }
 
 }  // namespace

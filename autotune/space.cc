@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "autotune/box_sizes.h"
 #include "autotune/machine.h"
 #include "autotune/timing_model.h"
 #include "base/integer_math.h"
@@ -154,7 +154,6 @@ constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its co
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
 constexpr int64_t kMostResidentBlocks = 64;
 constexpr int64_t kMostDirectTaps = 1024;  // that a schedule can say
-constexpr int64_t kDirectParts = 6, kMostDirectRows = 1024;
 constexpr int kGemvMath[] = {4, 2, 1}, kGemvStages[] = {2, 4, 8};
 constexpr int kLeastResidentRows = 64;             // of a tile: the handoffs of lower ones cost more than resident B
                                                    // saves
@@ -296,14 +295,16 @@ class ShapeList {
     AddDepthwise(direct, tile_taps);
   }
 
-  // Tiles of few lines, and of as many as cut an image into equal parts.
+  compiler::ConvGeometry GeometryOf(const Schedule& shape) const {
+    return contraction_.Under(problem_, shape).geometry;
+  }
   void AddDepthwise(Schedule shape, int tile_taps) {
     shape.tile_n = compiler::kDirectChannels;
     shape.tile_k = tile_taps;
     shape.stages = 2;
     shape.a_load = LoadPath::kTma;
     shape.b_keep = 1;
-    for (const int positions : PositionsOfBoxes(shape, compiler::kDirectRunsOfWarp)) {
+    for (const int positions : BoxSizes(GeometryOf(shape), compiler::kDirectRunsOfWarp)) {
       shape.tile_m = positions;
       for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
         shape.math_warpgroups = math;
@@ -311,22 +312,6 @@ class ShapeList {
       }
     }
   }
-  // Those of boxes that are a multiple of `runs` runs.
-  std::set<int> PositionsOfBoxes(const Schedule& shape, int64_t runs) const {
-    const compiler::ConvGeometry geometry = contraction_.Under(problem_, shape).geometry;
-    const int64_t columns = compiler::ColumnsOfBox(geometry), lines = geometry.output[kHeight];
-    const int64_t unit = std::lcm(columns, runs * geometry.direct_run) / columns;
-    std::set<int> positions;
-    const auto add = [&](int64_t height) {
-      if (height * columns <= kMostDirectRows) positions.insert(static_cast<int>(height * columns));
-    };
-    for (int64_t parts = 1; parts <= kDirectParts; ++parts) {
-      add(base::RoundUp(base::CeilDiv(lines, parts), unit));
-      add(std::min(parts * unit, base::RoundUp(lines, unit)));
-    }
-    return positions;
-  }
-
   // A matrix times a few vectors: lines of a tile, warps, and how many of these divide a block of K.
   void AddGemv(Schedule shape) {
     const bool along_n = contraction_.m <= contraction_.n;
@@ -361,7 +346,7 @@ class ShapeList {
     shape.tile_n = tile_taps;
     shape.stages = 2;
     shape.a_load = shape.b_load = LoadPath::kTma;
-    for (const int positions : PositionsOfBoxes(shape, 1)) {
+    for (const int positions : BoxSizes(GeometryOf(shape), 1)) {
       shape.tile_k = positions;
       for (int math = compiler::kDirectGradientMostWarpgroups; math > 0; --math) {
         shape.math_warpgroups = math;

@@ -163,7 +163,7 @@ class StepWriter {
       const SharedLayout& tile = Tile(op, 0, pixels->tile);
       const int parts = program_.Parts(pixels->to);
       Step load = Load(tile, pixels->Bytes(tile, program_.FindParam(pixels->map)->box) * parts, false, parts);
-      load.pixels = true;
+      load.pixels = !pixels->tiled;
       return load;
     }
     const auto& attrs = op.As<ir::LoadAttrs>();
@@ -269,9 +269,9 @@ class StepWriter {
     const double own = attrs.rows * (attrs.columns * attrs.run + pixels) + attrs.run;
     const int64_t warps = base::RoundUp(attrs.groups * copies, int64_t{kSchedulers});
     const double issue = warps <= kSchedulers ? kIssueOfOneWarp : kIssueOfTwoWarps;
-    Add(steps, {.kind = StepKind::kConvert,
+    products_ += 1;
+    Add(steps, {.kind = StepKind::kMultiply,
                 .elements = static_cast<double>(program_.tile_m) * kRunsOfWarp,
-                .multiplied = true,
                 .operations = own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
   }
 

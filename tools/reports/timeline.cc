@@ -41,6 +41,8 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
       return Cat("copy ", operand, " by threads");
     case StepKind::kMma:
       return span.unit == TraceUnit::kRole ? kMmaIssueName : "MMA";
+    case StepKind::kMultiply:
+      return "multiply by threads";
     case StepKind::kTensorCopy:
       return "copy to Tensor Memory";
     case StepKind::kTensorMove:
