@@ -476,7 +476,7 @@ class StepWriter {
             .row_bytes = static_cast<double>(tile.Span()),
             .along_k = tile.KMajor(),
             .sharers = static_cast<double>(parts),
-            .issues = static_cast<double>(tile.Columns())};
+            .issues = static_cast<double>(tile.Boxes())};
   }
 
   Step Gather(const Op& op) const {

@@ -25,9 +25,25 @@ void RoleEmitter::TmaLoad(const Op& op) {
   }
 }
 
+// One copy for each column of the tile, or for all of them where they overlap.
+void RoleEmitter::LoadPixelBlock(const Op& op) {
+  const auto& attrs = op.As<ir::PixelLoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  std::vector<Value*> at;
+  for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
+  Value* first = at[0];
+  for (int box = 0; box < layout.Boxes(); ++box) {
+    at[0] = b_.CreateAdd(first, e_.C32(static_cast<uint32_t>(box * layout.ColumnElements())));
+    Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(static_cast<uint32_t>(box * layout.ColumnBytes())));
+    e_.TmaLoadTile(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, cx_.cluster->CopyMask(attrs.to));
+  }
+}
+
 // One copy for each column of the tile; the box's rows from `row` on.
 void RoleEmitter::LoadPixels(const Op& op) {
   const auto& attrs = op.As<ir::PixelLoadAttrs>();
+  if (attrs.block) return LoadPixelBlock(op);
   const Slot& slot = SlotOf(op);
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   const size_t dimensions = (op.operands.size() - 3) / 2;
@@ -78,6 +94,8 @@ void RoleEmitter::PackFilter(const Op& op) {
 }
 
 void RoleEmitter::PackIm2col(const Op& op) { EmitPackIm2col(cx_, op.As<ir::PackIm2colAttrs>(), Index(op, 0)); }
+
+void RoleEmitter::PackWindows(const Op& op) { EmitPackWindows(cx_, op.As<ir::PackWindowsAttrs>(), Index(op, 0)); }
 
 void RoleEmitter::PackFactors(const Op& op) {
   EmitPackFactors(cx_, op.As<ir::PackFactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));

@@ -12,6 +12,8 @@ constexpr int kQuad = 4;  // registers of one access
 // but this margin of those that its role asks for.
 constexpr int kSumRegisters = 176, kOtherRegisters = 56;
 constexpr int kMostAtOnce = 8;  // partials
+// The same where nothing else is in registers.
+constexpr int kTotalRegisters = 96, kMostTotalsAtOnce = 24;
 
 // Address of this lane's quads of the fragment that begins at `column`, in a partial.
 Value* QuadsOf(const RoleContext& cx, Value* partial, Value* column) {
@@ -32,6 +34,37 @@ Value* AddPartial(const RoleContext& cx, Value* sum, Value* term) {
   auto& b = cx.e.ir();
   if (!sum->getType()->isIntegerTy()) return b.CreateFAdd(sum, term);
   return cx.program.saturates ? cx.e.AddSaturating(sum, term) : b.CreateAdd(sum, term);
+}
+
+// Adds partials to sums in order, `at_once` of which are loaded before the first is added.
+void AddPartials(const RoleContext& cx, llvm::Type* type, const std::vector<Variable>& sums, Value* column,
+                 Value* first, Value* partials, int at_once) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  e.For(e.C32(0), partials, at_once, [&](Value* i) {
+    std::vector<Value*> loaded;
+    for (int ahead = 0; ahead < at_once; ++ahead) {
+      Value* index = b.CreateAdd(i, e.C32(ahead));
+      Value* from = QuadsOf(cx, b.CreateAdd(first, index), column);
+      for (size_t j = 0; j < sums.size(); j += kQuad) {
+        Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
+        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, partials))) {
+          loaded.push_back(b.CreateBitCast(word, type));
+        }
+      }
+    }
+    // After the last partial zeros were loaded.
+    for (size_t j = 0; j < loaded.size(); ++j) {
+      const Variable& sum = sums[j % sums.size()];
+      e.Store(sum, AddPartial(cx, e.Load(sum), loaded[j]));
+    }
+  });
+}
+
+Fragment ValuesOf(const RoleContext& cx, const ir::FragmentLayout& layout, const std::vector<Variable>& sums) {
+  Fragment sum{layout, {}};
+  for (const Variable& value : sums) sum.values.push_back(cx.e.Load(value));
+  return sum;
 }
 
 }  // namespace
@@ -74,7 +107,7 @@ Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value*
   return b.CreateICmpNE(e.Load(is_last), e.C32(0));
 }
 
-// Several partials are loaded before the first is added, as many as there are registers for.
+// As many at once as there are registers for.
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* partials) {
   Emitter& e = cx.e;
   auto& b = e.ir();
@@ -88,27 +121,21 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   Value* zero = llvm::Constant::getNullValue(type);
   std::vector<Variable> sums;
   for (Value* own : fragment.values) sums.push_back(e.NewVariable(type, b.CreateSelect(shared, zero, own)));
-  e.For(e.C32(0), b.CreateSelect(shared, partials, e.C32(0)), at_once, [&](Value* i) {
-    std::vector<Value*> loaded;
-    for (int ahead = 0; ahead < at_once; ++ahead) {
-      Value* index = b.CreateAdd(i, e.C32(ahead));
-      Value* from = QuadsOf(cx, b.CreateAdd(first, index), column);
-      for (int j = 0; j < registers; j += kQuad) {
-        Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
-        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, partials))) {
-          loaded.push_back(b.CreateBitCast(word, type));
-        }
-      }
-    }
-    // After the last partial zeros were loaded.
-    for (size_t j = 0; j < loaded.size(); ++j) {
-      const Variable& sum = sums[j % sums.size()];
-      e.Store(sum, AddPartial(cx, e.Load(sum), loaded[j]));
-    }
-  });
-  Fragment sum{fragment.layout, {}};
-  for (const Variable& value : sums) sum.values.push_back(e.Load(value));
-  return sum;
+  AddPartials(cx, type, sums, column, first, b.CreateSelect(shared, partials, e.C32(0)), at_once);
+  return ValuesOf(cx, fragment.layout, sums);
+}
+
+// Of threads that have nothing else in registers.
+Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layout, Value* column, Value* first,
+                          Value* partials) {
+  Emitter& e = cx.e;
+  const bool integers = ir::IsInteger(ir::AccumulatorType(cx.program.operand_type));
+  llvm::Type* type = integers ? static_cast<llvm::Type*>(e.I32()) : e.F32();
+  std::vector<Variable> sums;
+  for (int j = 0; j < layout.Registers(); ++j)
+    sums.push_back(e.NewVariable(type, llvm::Constant::getNullValue(type)));
+  AddPartials(cx, type, sums, column, first, partials, std::clamp(kTotalRegisters / layout.Registers(), 1, kMostTotalsAtOnce));
+  return ValuesOf(cx, layout, sums);
 }
 
 }  // namespace laneshift::compiler

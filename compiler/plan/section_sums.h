@@ -1,0 +1,22 @@
+// The kernel after the main kernel that adds the sums of sections of K (split-K), where tiles are few and sections
+// many: gradients of filters. Where the last CTA of a tile adds them, one SM reads what all SMs have stored; here all
+// SMs do. The grid, and where tiles and sections are, is that of the main kernel: a CTA has as many pieces of a tile as
+// the CTA of its section there, adds the sums of all sections, always in the same order, and stores them as any
+// epilogue does.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "compiler/contraction/contraction.h"
+#include "ir/program.h"
+#include "laneshift/result.h"
+#include "laneshift/schedule.h"
+#include "target/target.h"
+
+namespace laneshift::compiler {
+
+// Lowered, with its storage. REQUIRES: the contraction adds its sections apart.
+Result<ir::Program> BuildSectionSums(const Contraction& contraction, const Schedule& schedule,
+                                     const target::Target& target);
+
+}  // namespace laneshift::compiler
