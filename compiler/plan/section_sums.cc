@@ -80,29 +80,35 @@ class SectionSums {
     });
   }
 
-  // Every piece whose number has the section's as the remainder by that of sections.
+  // Pieces of what each warp held, in turn to the first warp of each CTA, then to the second one of each.
   void AddPieces(Builder& b, const Corner& corner, const TensorScales& scales) const {
-    const ValueId pieces = b.Constant(plan_.blocks * plan_.columns / kPieceColumns);
-    // There may be more sections than pieces.
-    b.If({b.Less({corner.slice, pieces})});
+    const ValueId pieces = b.Constant(plan_.warps * plan_.blocks * plan_.columns / kPieceColumns);
+    const ValueId rows = b.Constant(steps_.RowsOfWarp());
+    const ValueId warp = b.Div({b.WarpRow({}, {.rows = steps_.RowsOfWarp()}), rows});
+    const ValueId first = b.Add({b.Mul({warp, corner.slices}), corner.slice});
+    const ValueId step = b.Mul({b.Constant(plan_.warps), corner.slices});
+    b.If({b.Less({first, pieces})});
     b.InBody([&] {
-      const ValueId own = b.CeilDiv({b.Sub({pieces, corner.slice}), corner.slices});
-      ForEach(b, own, [&](ValueId i) {
-        AddPiece(b, corner, b.Add({corner.slice, b.Mul({i, corner.slices})}), scales);
+      ForEach(b, b.CeilDiv({b.Sub({pieces, first}), step}), [&](ValueId i) {
+        AddPiece(b, corner, b.Add({first, b.Mul({i, step})}), scales);
       });
     });
   }
 
-  void AddPiece(Builder& b, const Corner& corner, ValueId piece, const TensorScales& scales) const {
+  void AddPiece(Builder& b, const Corner& corner, ValueId number, const TensorScales& scales) const {
     const bool along_n = plan_.rows_along_n;
-    const ValueId of_block = b.Constant(plan_.columns / kPieceColumns), width = b.Constant(kPieceColumns);
-    const ValueId rows_of_block = b.Constant(kWarpRows * plan_.warps);
-    const ValueId total = b.PartialTotal({b.Mul({piece, width}), b.Mul({corner.number, corner.slices}), corner.slices},
-                                         {.columns = kPieceColumns, .fragment = plan_.fragment});
-    ValueId own = b.Add({along_n ? corner.column : corner.row, b.WarpRow({}, {.rows = steps_.RowsOfWarp()})});
-    own = b.Add({own, b.Mul({b.Div({piece, of_block}), rows_of_block})});
+    const ValueId warps = b.Constant(plan_.warps), width = b.Constant(kPieceColumns);
+    const ValueId warp = b.Rem({number, warps}), column = b.Mul({b.Div({number, warps}), width});
+    const ValueId columns = b.Constant(plan_.columns), all = b.Constant(plan_.blocks * plan_.columns);
+    const ValueId total = b.PartialTotal(
+        {b.Add({b.Mul({warp, all}), column}), b.Mul({corner.number, corner.slices}), corner.slices},
+        {.columns = kPieceColumns, .fragment = plan_.fragment});
+    // Rows of the warps of one block, then of the next one.
+    const ValueId block = b.Div({column, columns});
+    const ValueId row = b.Mul({b.Add({b.Mul({block, warps}), warp}), b.Constant(steps_.RowsOfWarp())});
+    const ValueId own = b.Add({along_n ? corner.column : corner.row, row});
     const ValueId tile = along_n ? corner.row : corner.column;
-    const ValueId first = b.Add({tile, b.Mul({b.Rem({piece, of_block}), width})});
+    const ValueId first = b.Add({tile, b.Rem({column, columns})});
     Subtile subtile{.fragment = total,
                     .row = along_n ? first : own,
                     .column = along_n ? own : first,

@@ -1,8 +1,7 @@
 // The kernel after the main kernel that adds the sums of sections of K (split-K), where tiles are few and sections
 // many: gradients of filters. Where the last CTA of a tile adds them, one SM reads what all SMs have stored; here all
-// SMs do. The grid, and where tiles and sections are, is that of the main kernel: a CTA has as many pieces of a tile as
-// the CTA of its section there, adds the sums of all sections, always in the same order, and stores them as any
-// epilogue does.
+// SMs do. The grid, and where tiles and sections are, is that of the main kernel: each CTA of a tile has some pieces of
+// it, adds the sums of all sections, always in the same order, and stores them as any epilogue does.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -12,8 +12,8 @@ using ir::Binding;
 using ir::Builder;
 using ir::ValueId;
 
-constexpr int kWindowWarps = 4;        // of a CTA
-constexpr int kLinesOfTile = 2;        // that it copies at a time
+constexpr int kWindowWarps = 8;         // of a CTA
+constexpr int kLinesOfTile = 1;         // that it copies at a time
 constexpr int64_t kLineAlignment = 16;  // bytes
 
 }  // namespace
