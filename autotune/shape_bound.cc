@@ -25,7 +25,7 @@ struct Operands {
   double taps = 1;                  // of K, that one load of activations may serve
   double compression = 1;           // elements of K for each stored one of A, and of an instruction
   bool b_resident = false;
-  bool sections_apart = false;  // another kernel adds the sums of sections of K
+  bool slices_apart = false;  // another kernel adds the partial sums of split-K slices
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
@@ -49,7 +49,7 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
           .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
           .compression = number(contraction.a.compression),
           .b_resident = shape.b_keep > 0 || geometry.known_filter,
-          .sections_apart = contraction.AddsSectionsApart(shape)};
+          .slices_apart = contraction.AddsSlicesApart(shape)};
 }
 
 // Clocks that threads take to gather the pixels of a tile.
@@ -131,7 +131,7 @@ class ShapeBound {
       if (!gated_) clocks += elements_ / m_.convert_rate;
     }
     // Partials are stored, their arrival is counted, and all of them are read, or another kernel reads them.
-    if (slices > 1 && e_.sections_apart) return clocks + PartialStoreClocks();
+    if (slices > 1 && e_.slices_apart) return clocks + PartialStoreClocks();
     if (slices > 1) clocks += PartialStoreClocks() + 3 * m_.global_latency + elements_ * kSumBytes * slices / m_.port;
     return clocks;
   }

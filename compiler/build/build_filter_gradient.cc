@@ -38,7 +38,7 @@ ir::Program BuildFilterGradient(const Contraction& contraction, const Schedule& 
                     .terms = TermsOf(contraction, ir::RowMap::kFilters, target),
                     .diagonal_blocks = static_cast<int>(contraction.merged),
                     .windows = contraction.windows,
-                    .sections_apart = contraction.AddsSectionsApart(schedule),
+                    .slices_apart = contraction.AddsSlicesApart(schedule),
                     .k = {.tile_k = schedule.tile_k}};
   parts.channels.push_back({.name = "yx", .stages = schedule.stages, .tiles = {{"y", a.tile}, {"x", b.tile}}});
   const LoadTarget of_a{.path = schedule.a_load, .channel = 0}, of_b{.path = schedule.b_load, .channel = 0, .tile = 1};

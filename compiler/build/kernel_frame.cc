@@ -233,7 +233,7 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
       program_(program),
       tiles_(LoopOf(parts, schedule, channels, plan, program)),
       sums_(AccumulationOf(parts.terms, schedule, channels, plan, parts.source)),
-      epilogue_(parts.terms, plan, schedule.d_store, parts.sections_apart, program, *parts.output) {}
+      epilogue_(parts.terms, plan, schedule.d_store, parts.slices_apart, program, *parts.output) {}
 
 void Roles::Write() {
   AddLoads(LoadPath::kTma);

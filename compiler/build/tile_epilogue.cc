@@ -130,7 +130,7 @@ void TileEpilogue::WriteTile(Builder& b, const Role& role, const Accumulator& ac
   } else {
     StorePartials(b, source);
   }
-  if (corner.IsSlice() && sections_apart_) {
+  if (corner.IsSlice() && slices_apart_) {
     b.If({b.Less({corner.slices, b.Constant(2)})});
     b.InBody([&] { WritePanels(b, source, warp_rows); });
   } else if (corner.IsSlice()) {
@@ -228,7 +228,7 @@ Subtile TileEpilogue::SubtileOf(Builder& b, const Panel& panel, const Part& part
   if (terms_.orders_reductions)
     subtile.panel = InLoop() ? panel.number : b.Constant(panel.column / plan_.staging.panel);
   (along_n ? subtile.row : subtile.column) = b.Add({subtile.tile, first});
-  if (corner.IsSlice() && !sections_apart_) {
+  if (corner.IsSlice() && !slices_apart_) {
     subtile.fragment = b.PartialSum({part.fragment, part.first, b.Mul({corner.number, corner.slices}), corner.slices});
   }
   return subtile;

@@ -27,13 +27,13 @@ class TileEpilogue {
   };
 
   // REQUIRES: all outlive the epilogue, and the declarations of `program` are complete when the first op is written.
-  // `sections_apart`: another kernel adds the sums of sections.
-  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, bool sections_apart,
+  // `slices_apart`: another kernel adds the partial sums of slices.
+  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, bool slices_apart,
                const ir::Program& program, const OutputTensor& output)
       : terms_(terms),
         plan_(plan),
         store_(store),
-        sections_apart_(sections_apart),
+        slices_apart_(slices_apart),
         output_(output),
         steps_(terms, plan, program, output) {}
 
@@ -90,7 +90,7 @@ class TileEpilogue {
   const EpilogueTerms& terms_;
   const CtaPlan& plan_;
   const StorePath store_;
-  const bool sections_apart_;
+  const bool slices_apart_;
   const OutputTensor& output_;
   const SubtileSteps steps_;
 };

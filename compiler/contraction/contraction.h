@@ -89,10 +89,10 @@ struct Contraction {
   std::optional<ir::BlockScaling> BlockScaling() const {
     return ir::BlockScalingOf(scale, IsSparse() ? Sparsity::kA : Sparsity::kNone);
   }
-  // B is packed from pixels by a kernel of its own: not pixel by pixel.
+  // A kernel packs the pixels of B in another order than that of memory.
   bool PacksTaps() const { return taps == FilterTaps::kPackedColumns || taps == FilterTaps::kWindows; }
-  // Sums of sections of K are added by a kernel of its own (compiler/plan/section_sums.h).
-  bool AddsSectionsApart(const Schedule& schedule) const;
+  // Partial sums of split-K slices are added by a separate kernel (compiler/plan/slice_sums.h).
+  bool AddsSlicesApart(const Schedule& schedule) const;
   // Pixels that are read at the taps of a filter; others are read where the index is.
   bool ReadsTaps(ir::Operand operand) const { return operand == (SumsPixels() ? ir::Operand::kB : ir::Operand::kA); }
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this

@@ -6,7 +6,7 @@
 #include "compiler/plan/factor_packing.h"
 #include "compiler/plan/packing.h"
 #include "compiler/plan/reductions.h"
-#include "compiler/plan/section_sums.h"
+#include "compiler/plan/slice_sums.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -41,7 +41,7 @@ class KernelPlanner {
     for (const OrderedReduction& reduction : reductions)
       PlaceInWorkspace(product.params, reduction.base, reduction.begin);
     plan_.launches.push_back(std::move(product));
-    LS_TRY(AddSectionSums());
+    LS_TRY(AddSliceSums());
     for (const ReductionPass& pass : PassesOf(reductions, plan_.workspace)) LS_TRY(AddReduction(pass));
     return std::move(plan_);
   }
@@ -118,11 +118,11 @@ class KernelPlanner {
     return Ok();
   }
 
-  // The sums of sections of K, with the grid of the main kernel.
-  Status AddSectionSums() {
+  // The partial sums of split-K slices, with the grid of the main kernel.
+  Status AddSliceSums() {
     const Contraction contraction = ContractionOf(problem_, schedule_);
-    if (!contraction.AddsSectionsApart(schedule_) || DivisionOf(contraction).partials == 0) return Ok();
-    LS_ASSIGN(ir::Program program, BuildSectionSums(contraction, schedule_, target_));
+    if (!contraction.AddsSlicesApart(schedule_) || DivisionOf(contraction).partials == 0) return Ok();
+    LS_ASSIGN(ir::Program program, BuildSliceSums(contraction, schedule_, target_));
     PlannedLaunch launch{.purpose = LaunchPurpose::kReduce,
                          .overlaps = true,
                          .params = BindParams(contraction, schedule_, program),
@@ -190,7 +190,7 @@ LaunchGeometry GeometryOf(const ir::Program& product, const WorkDivision& divisi
 PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Program& product) {
   PlanMoves moves{.before = PackMoves(problem, schedule)};
   const Contraction contraction = ContractionOf(problem, schedule);
-  if (contraction.AddsSectionsApart(schedule)) {
+  if (contraction.AddsSlicesApart(schedule)) {
     const WorkPlan work = PlanWork(contraction, schedule);
     moves.after = {.kernels = 1, .bytes = work.Tiles() * work.slices * ir::WorkspaceOf(product).PartialBytes()};
   }

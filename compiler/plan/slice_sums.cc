@@ -1,4 +1,4 @@
-#include "compiler/plan/section_sums.h"
+#include "compiler/plan/slice_sums.h"
 
 #include "compiler/build/filter_output.h"
 #include "compiler/build/kernel_frame.h"
@@ -17,10 +17,10 @@ using ir::ValueId;
 
 constexpr int kPieceColumns = 8;  // of an accumulator: whole quads of registers (ir::WorkspaceLayout)
 
-class SectionSums {
+class SliceSums {
  public:
   // REQUIRES: all outlive the kernel.
-  SectionSums(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
+  SliceSums(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
       : schedule_(schedule),
         terms_(TermsOf(contraction, ir::RowMap::kFilters, target)),
         output_(contraction, false),
@@ -42,7 +42,7 @@ class SectionSums {
  private:
   static ir::Program DeclareProgram(const Contraction& contraction, const Schedule& schedule,
                                     const target::Target& target) {
-    ir::Program program = ProgramOfTile("section_sums", schedule, contraction.a.type(), target);
+    ir::Program program = ProgramOfTile("slice_sums", schedule, contraction.a.type(), target);
     program.row_axis = schedule.rows == RowSide::kM ? ir::Axis::kM : ir::Axis::kN;
     program.cluster_m = schedule.cluster_m;
     program.cluster_n = schedule.cluster_n;
@@ -131,9 +131,9 @@ class SectionSums {
 
 }  // namespace
 
-Result<ir::Program> BuildSectionSums(const Contraction& contraction, const Schedule& schedule,
+Result<ir::Program> BuildSliceSums(const Contraction& contraction, const Schedule& schedule,
                                      const target::Target& target) {
-  return LowerProgram(SectionSums(contraction, schedule, target).Write(), target);
+  return LowerProgram(SliceSums(contraction, schedule, target).Write(), target);
 }
 
 }  // namespace laneshift::compiler
