@@ -36,19 +36,25 @@ Value* AddPartial(const RoleContext& cx, Value* sum, Value* term) {
   return cx.program.saturates ? cx.e.AddSaturating(sum, term) : b.CreateAdd(sum, term);
 }
 
+// Partials that are added: from the first one on, of which the loop has those before `end`.
+struct PartialRun {
+  Value *warp, *column;  // whose part of each, from where on
+  Value *first, *count, *end;
+};
+
 // Adds partials to sums in order, `at_once` of which are loaded before the first is added.
-void AddPartials(const RoleContext& cx, llvm::Type* type, const std::vector<Variable>& sums, Value* warp,
-                 Value* column, Value* first, Value* partials, int at_once) {
+void AddPartials(const RoleContext& cx, llvm::Type* type, const std::vector<Variable>& sums, const PartialRun& run,
+                 int at_once) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  e.For(e.C32(0), partials, at_once, [&](Value* i) {
+  e.For(e.C32(0), run.end, at_once, [&](Value* i) {
     std::vector<Value*> loaded;
     for (int ahead = 0; ahead < at_once; ++ahead) {
       Value* index = b.CreateAdd(i, e.C32(ahead));
-      Value* from = QuadsOf(cx, b.CreateAdd(first, index), warp, column);
+      Value* from = QuadsOf(cx, b.CreateAdd(run.first, index), run.warp, run.column);
       for (size_t j = 0; j < sums.size(); j += kQuad) {
         Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
-        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, partials))) {
+        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, run.count))) {
           loaded.push_back(b.CreateBitCast(word, type));
         }
       }
@@ -121,7 +127,8 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   Value* zero = llvm::Constant::getNullValue(type);
   std::vector<Variable> sums;
   for (Value* own : fragment.values) sums.push_back(e.NewVariable(type, b.CreateSelect(shared, zero, own)));
-  AddPartials(cx, type, sums, cx.warp, column, first, b.CreateSelect(shared, partials, e.C32(0)), at_once);
+  Value* end = b.CreateSelect(shared, partials, e.C32(0));
+  AddPartials(cx, type, sums, {cx.warp, column, first, partials, end}, at_once);
   return ValuesOf(cx, fragment.layout, sums);
 }
 
@@ -135,7 +142,8 @@ Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layou
   for (int j = 0; j < layout.Registers(); ++j)
     sums.push_back(e.NewVariable(type, llvm::Constant::getNullValue(type)));
   const int registers = cx.program.threads > kManyThreads ? kFewTotalRegisters : kTotalRegisters;
-  AddPartials(cx, type, sums, e.C32(0), column, first, partials, std::max(1, registers / layout.Registers()));
+  const PartialRun run{e.C32(0), column, first, partials, partials};
+  AddPartials(cx, type, sums, run, std::max(1, registers / layout.Registers()));
   return ValuesOf(cx, layout, sums);
 }
 
