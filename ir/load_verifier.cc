@@ -77,8 +77,8 @@ Status RoleVerifier::CheckLoadPixels(const Op& op) {
   const size_t operands = op.operands.size();
   if (attrs.block ? operands != 5 && operands != 6 : operands != 7 && operands != 9)
     return Broken(7, "an im2col copy has a channel, 3 or 4 starts and 2 or 3 offsets, a copy of a block no offsets");
-  if (attrs.block && (attrs.column != PixelLoadAttrs::kEveryColumn || attrs.row != 0 ||
-                      attrs.to != MulticastScope::kOwn))
+  if (attrs.block &&
+      (attrs.column != PixelLoadAttrs::kEveryColumn || attrs.row != 0 || attrs.to != MulticastScope::kOwn))
     return Broken(8, "a copy of a block fills all of a tile of its CTA");
   if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is not a tensor map");
   LS_TRY(FillTile(op, attrs.tile));

@@ -160,8 +160,8 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout, Allowed
   if (layout.outer % 8 != 0 && !(allowed.single_row && layout.outer == 1))
     return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
   if (layout.step < 0 || layout.step > layout.outer || layout.step % 8 != 0 || (layout.step > 0 && layout.KMajor()))
-    return BrokenRule(3, Cat(where, " has columns of M or N that begin ", layout.step, " rows apart, not a multiple of 8 up to ",
-                             layout.outer));
+    return BrokenRule(3, Cat(where, " has columns of M or N that begin ", layout.step,
+                             " rows apart, not a multiple of 8 up to ", layout.outer));
   return Ok();
 }
 

@@ -31,7 +31,7 @@ struct KernelParts {
   int live_rows = 0;               // ir::Program
   int diagonal_blocks = 1;         // the same
   PixelWindows windows{};          // whose elements are columns of D, where it has any
-  bool slices_apart = false;     // another kernel adds the partial sums of split-K slices (Contraction::AddsSlicesApart)
+  bool slices_apart = false;  // another kernel adds the partial sums of split-K slices (Contraction::AddsSlicesApart)
   bool overlaps_launches = false;  // ir::Program
   bool has_waves = false;          // CTAs have several tiles
   KLoop k{};

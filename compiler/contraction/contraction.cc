@@ -217,8 +217,8 @@ OperandSource& Contraction::Of(Operand operand) {
   return *sources[static_cast<size_t>(operand)];
 }
 
-// Of few slices the last CTA of a tile adds as fast as another kernel begins (measured on an H200: 2 to 6 slices took up
-// to 10 % longer, 7 and more up to 7 % less).
+// Of few slices the last CTA of a tile adds as fast as another kernel begins (measured on an H200: 2 to 6 slices took
+// up to 10 % longer, 7 and more up to 7 % less).
 bool Contraction::AddsSlicesApart(const Schedule& schedule) const {
   constexpr int kFewSlices = 6;
   return SumsPixels() && schedule.split_k > kFewSlices && schedule.reuse != Reuse::kDirect;

@@ -51,8 +51,7 @@ PixelWindows WindowsOf(const ConvGeometry& geometry, int64_t element_bytes, cons
   const int64_t of_tile = std::max(1, windows.LinesOf(schedule));
   windows.lines = static_cast<int>(base::RoundUp(lines, of_tile));
   windows.image_lines = geometry.output[kHeight] + lines - 1;
-  const int64_t elements =
-      (geometry.output[kWidth] - 1) * stride * pixel + int64_t{windows.spans} * windows.elements;
+  const int64_t elements = (geometry.output[kWidth] - 1) * stride * pixel + int64_t{windows.spans} * windows.elements;
   windows.line_bytes = base::RoundUp(elements * element_bytes, kUnitBytes);
   ShapeBlock(geometry, schedule, windows);
   return windows;

@@ -124,8 +124,7 @@ class WindowPackEmitter {
   };
   Place PlaceOf(Value* pixel) {
     Value* at = b_.CreateSub(pixel, cx_.Param(Binding::kPadW));
-    return {b_.CreateICmpULT(at, cx_.Param(Binding::kInW)),
-            Bytes(b_.CreateMul(Wide(at), cx_.Param(Binding::kPitchB)))};
+    return {b_.CreateICmpULT(at, cx_.Param(Binding::kInW)), Bytes(b_.CreateMul(Wide(at), cx_.Param(Binding::kPitchB)))};
   }
 
   Value* Load(Value* row, Value* row_inside, const Place& pixel, Value* channel) {

@@ -132,15 +132,15 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   return ValuesOf(cx, fragment.layout, sums);
 }
 
-// Of threads that have nothing else in registers. The column counts on from warp to warp, whose parts follow each other.
+// Of threads that have nothing else in registers. The column counts on from warp to warp, whose parts follow each
+// other.
 Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layout, Value* column, Value* first,
                           Value* partials) {
   Emitter& e = cx.e;
   const bool integers = ir::IsInteger(ir::AccumulatorType(cx.program.operand_type));
   llvm::Type* type = integers ? static_cast<llvm::Type*>(e.I32()) : e.F32();
   std::vector<Variable> sums;
-  for (int j = 0; j < layout.Registers(); ++j)
-    sums.push_back(e.NewVariable(type, llvm::Constant::getNullValue(type)));
+  for (int j = 0; j < layout.Registers(); ++j) sums.push_back(e.NewVariable(type, llvm::Constant::getNullValue(type)));
   const int registers = cx.program.threads > kManyThreads ? kFewTotalRegisters : kTotalRegisters;
   const PartialRun run{e.C32(0), column, first, partials, partials};
   AddPartials(cx, type, sums, run, std::max(1, registers / layout.Registers()));

@@ -174,8 +174,7 @@ Value* GlobalFragment::Address(int j) const {
 
 Value* GlobalFragment::Inside(int j) const {
   auto& b = cx_.e.ir();
-  if (!windows_.empty())
-    return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, windows_.at(index_.ColumnOf(j)).inside);
+  if (!windows_.empty()) return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, windows_.at(index_.ColumnOf(j)).inside);
   Value* column = index_.Column(j);
   if (!first_columns_.empty()) column = b.CreateSub(column, first_columns_.at(index_.RowOf(j)));
   return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(column, columns_));

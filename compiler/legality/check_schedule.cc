@@ -470,7 +470,8 @@ Status CheckWindows(const Contraction& contraction, const Schedule& s) {
   if (s.tile_n % windows.elements != 0)
     return Refused(Cat("windows of ", x, " are ", windows.elements, " elements; with tile n=", s.tile_n,
                        " use a multiple of ", windows.elements));
-  if (s.rows != RowSide::kM) return Refused(Cat("windows of ", x, " are columns of the matrix instruction; use rows=m"));
+  if (s.rows != RowSide::kM)
+    return Refused(Cat("windows of ", x, " are columns of the matrix instruction; use rows=m"));
   if (s.cluster_m != 1 || s.cluster_n != 1)
     return Refused(Cat("blocks of positions of ", x, " are loaded by each CTA for itself; use cluster=1x1"));
   if (s.d_store != StorePath::kDirect)

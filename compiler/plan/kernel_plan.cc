@@ -63,12 +63,12 @@ class KernelPlanner {
   // The main kernel for one contraction, after what it needs was added.
   Result<PlannedLaunch> MakeProduct(size_t number, ir::Program program) {
     const Contraction contraction = ContractionOf(problem_, schedule_, number);
-    PlannedLaunch product{.purpose = LaunchPurpose::kMain,
-                          .repeats = number > 0,
-                          .overlaps = contraction.taps == FilterTaps::kWindows ||
-                                      (contraction.follows && program.OverlapsLaunches()),
-                          .params = BindParams(contraction, schedule_, program),
-                          .geometry = GeometryOf(program, DivisionOf(contraction))};
+    PlannedLaunch product{
+        .purpose = LaunchPurpose::kMain,
+        .repeats = number > 0,
+        .overlaps = contraction.taps == FilterTaps::kWindows || (contraction.follows && program.OverlapsLaunches()),
+        .params = BindParams(contraction, schedule_, program),
+        .geometry = GeometryOf(program, DivisionOf(contraction))};
     product.program = std::move(program);
     for (const PackStep& step : PackStepsOf(contraction, schedule_)) LS_TRY(AddPack(step, product));
     if (PacksFactors(contraction)) LS_TRY(AddFactorPack(contraction, product));

@@ -35,7 +35,8 @@ class SliceSums {
     const int first = plan_.warps > ir::kWarpgroupWarps ? ir::kWarpgroupWarps : 0;
     program_.threads = 32 * (first + plan_.warps);
     const RoleKind kind = plan_.in_tensor_memory ? RoleKind::kEpilogue : RoleKind::kMath;
-    AddRole(program_, {.name = "sum", .kind = kind, .first_warp = first, .warps = plan_.warps}, [this](Builder& b) { AddTiles(b); });
+    AddRole(program_, {.name = "sum", .kind = kind, .first_warp = first, .warps = plan_.warps},
+            [this](Builder& b) { AddTiles(b); });
     return std::move(program_);
   }
 
@@ -100,9 +101,9 @@ class SliceSums {
     const ValueId warps = b.Constant(plan_.warps), width = b.Constant(kPieceColumns);
     const ValueId warp = b.Rem({number, warps}), column = b.Mul({b.Div({number, warps}), width});
     const ValueId columns = b.Constant(plan_.columns), all = b.Constant(plan_.blocks * plan_.columns);
-    const ValueId total = b.PartialTotal(
-        {b.Add({b.Mul({warp, all}), column}), b.Mul({corner.number, corner.slices}), corner.slices},
-        {.columns = kPieceColumns, .fragment = plan_.fragment});
+    const ValueId total =
+        b.PartialTotal({b.Add({b.Mul({warp, all}), column}), b.Mul({corner.number, corner.slices}), corner.slices},
+                       {.columns = kPieceColumns, .fragment = plan_.fragment});
     // Rows of the warps of one block, then of the next one.
     const ValueId block = b.Div({column, columns});
     const ValueId row = b.Mul({b.Add({b.Mul({block, warps}), warp}), b.Constant(steps_.RowsOfWarp())});
@@ -132,7 +133,7 @@ class SliceSums {
 }  // namespace
 
 Result<ir::Program> BuildSliceSums(const Contraction& contraction, const Schedule& schedule,
-                                     const target::Target& target) {
+                                   const target::Target& target) {
   return LowerProgram(SliceSums(contraction, schedule, target).Write(), target);
 }
 

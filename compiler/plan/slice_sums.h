@@ -16,6 +16,6 @@ namespace laneshift::compiler {
 
 // Lowered, with its storage. REQUIRES: the contraction adds its slices apart.
 Result<ir::Program> BuildSliceSums(const Contraction& contraction, const Schedule& schedule,
-                                     const target::Target& target);
+                                   const target::Target& target);
 
 }  // namespace laneshift::compiler

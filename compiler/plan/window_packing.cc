@@ -22,7 +22,8 @@ OperandSource PackedLines(const Contraction& contraction) {
   OperandSource matrix = contraction.b;
   matrix.kind = SourceKind::kMatrix;
   matrix.align = kLineAlignment;
-  const int64_t pitch = contraction.windows.line_bytes / matrix.ElementBytes(), lines = LinesOf(contraction.geometry, contraction.windows);
+  const int64_t pitch = contraction.windows.line_bytes / matrix.ElementBytes(),
+                lines = LinesOf(contraction.geometry, contraction.windows);
   matrix.run = pitch;
   matrix.memory = ir::StoredTensor::Matrices(matrix.type(), 1, lines, pitch, pitch, lines * pitch);
   return matrix;
