@@ -110,6 +110,7 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
     }
     contraction.taps = taps;
     contraction.n = columns ? geometry.channels * geometry.taps : geometry.channels;
+    contraction.windows = {};
     if (taps == FilterTaps::kWindows) TakeWindows(schedule, contraction);
     contraction.batch = columns ? 1 : geometry.taps * problem.groups;
     // Threads sum the filters of all channels at once: rows of one matrix.

@@ -63,6 +63,16 @@ TEST(PixelWindows, RowsOfABlockDivideThoseOfTheOutput) {
   }
 }
 
+TEST(PixelWindows, AreNotThoseOfAnotherSchedule) {
+  const auto problem = ParseProblem("conv_wgrad n=4 h=30 w=30 c=3 k=64 r=3 s=3 pad=1");
+  Schedule schedule{.tile_m = 64, .tile_n = 64, .tile_k = 64};
+  schedule.b_load = LoadPath::kPack;
+  const Contraction packed = ContractionOf(*problem, schedule);
+  EXPECT_EQ(packed.windows.elements, 64);
+  schedule.b_load = LoadPath::kTma;
+  EXPECT_EQ(packed.Under(*problem, schedule).windows, PixelWindows{});
+}
+
 TEST(PixelWindows, NeedFewChannelsWithoutDilation) {
   for (const char* other : {
            "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=3 dilation=2",
