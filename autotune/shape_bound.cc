@@ -25,8 +25,16 @@ struct Operands {
   double taps = 1;                  // of K, that one load of activations may serve
   double compression = 1;           // elements of K for each stored one of A, and of an instruction
   bool b_resident = false;
+  bool slices_apart = false;  // another kernel adds the partial sums of split-K slices
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
+
+// Of the elements of B: columns of windows overlap.
+double PartLoaded(const compiler::Contraction& contraction, const Schedule& shape) {
+  if (contraction.taps != compiler::FilterTaps::kWindows) return 1;
+  const double rows = contraction.windows.block_rows, lines = contraction.windows.LinesOf(shape);
+  return lines < 1 ? 0 : (rows + lines - 1) / (rows * lines);
+}
 
 Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& shape) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
@@ -37,10 +45,11 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
   return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
           .element_bytes = number(contraction.OperandBits()) / 8,
           .a_bytes = number(DataTypeBits(contraction.a.type())) / 8,
-          .b_bytes = number(DataTypeBits(contraction.b.type())) / 8,
+          .b_bytes = number(DataTypeBits(contraction.b.type())) / 8 * PartLoaded(contraction, shape),
           .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
           .compression = number(contraction.a.compression),
-          .b_resident = shape.b_keep > 0 || geometry.known_filter};
+          .b_resident = shape.b_keep > 0 || geometry.known_filter,
+          .slices_apart = contraction.AddsSlicesApart(shape)};
 }
 
 // Clocks that threads take to gather the pixels of a tile.
@@ -141,7 +150,8 @@ class ShapeBound {
       clocks = m_.sums_latency + elements_ * kSumBytes / m_.sums_read;
       if (!gated_) clocks += elements_ / m_.convert_rate;
     }
-    // Partials are stored, their arrival is counted, and all of them are read.
+    // Partials are stored, their arrival is counted, and all of them are read, or another kernel reads them.
+    if (slices > 1 && e_.slices_apart) return clocks + PartialStoreClocks();
     if (slices > 1) clocks += PartialStoreClocks() + 3 * m_.global_latency + elements_ * kSumBytes * slices / m_.port;
     return clocks;
   }

@@ -59,7 +59,8 @@ Schedule WithPaths(const Contraction& contraction, const Target& target, Schedul
   }
   shape.d_store = StorePath::kTma;
   // A bulk store would also write rows of the next group, and what is between blocks on a diagonal.
-  if (!contraction.grouped && !contraction.IsDiagonal() && addressable(Operand::kD)) return shape;
+  const bool windows = contraction.taps == compiler::FilterTaps::kWindows;
+  if (!contraction.grouped && !contraction.IsDiagonal() && !windows && addressable(Operand::kD)) return shape;
   // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
   const int whole = Elements(16, contraction.d.type());
   const bool rows = contraction.d.kind == SourceKind::kMatrix ||
@@ -148,7 +149,7 @@ constexpr int kFittedTiles = 3, kColumnGroup = 8;
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
-constexpr int kMostSlices = 64;                                         // that a schedule can say
+constexpr int kMostSlices = 256;                                        // that a schedule can say
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
@@ -521,8 +522,11 @@ class ShapeList {
     return window.rows * shape.tile_m + window.columns * shape.tile_n;
   }
 
-  // Shapes decide nothing of matrices.
-  bool DependsOnShape(const Schedule& shape) const { return contraction_.RowsArePixels() || shape.merge_groups > 1; }
+  // Shapes decide nothing of matrices, but whether taps are packed.
+  bool DependsOnShape(const Schedule& shape) const {
+    const bool packs = contraction_.SumsPixels() && shape.b_load == LoadPath::kPack;
+    return contraction_.RowsArePixels() || shape.merge_groups > 1 || packs;
+  }
   void AddPoint(const Schedule& point) {
     const Schedule asked = constraint_.Apply(point);
     const Schedule shape =

@@ -30,6 +30,8 @@ constexpr double kFactorOperations = 1.5;
 constexpr int64_t kRunsOfWarp = 4;                                 // of positions, that threads multiply
 constexpr int kSchedulers = 4;                                     // of an SM
 constexpr double kIssueOfOneWarp = 0.70, kIssueOfTwoWarps = 0.76;  // of depthwise products (H200, 2026-11-27)
+// The waits and addresses of a box, as operations of each channel of four runs: 380 clocks.
+constexpr double kOperationsOfBox = 190;
 // Of a matrix times vectors: instructions that widen an element, or multiply it where two are one, those of a scale
 // factor, and of an access with its bounds; and, in latencies of global memory, for how long lanes add their sums.
 constexpr double kWidenSixteen = 1, kWidenEight = 1.75, kWidenPair = 0.75, kMultiplyPair = 0.5;
@@ -163,7 +165,7 @@ class StepWriter {
       const SharedLayout& tile = Tile(op, 0, pixels->tile);
       const int parts = program_.Parts(pixels->to);
       Step load = Load(tile, pixels->Bytes(tile, program_.FindParam(pixels->map)->box) * parts, false, parts);
-      load.pixels = !pixels->tiled;
+      load.pixels = !pixels->block;
       return load;
     }
     const auto& attrs = op.As<ir::LoadAttrs>();
@@ -272,7 +274,7 @@ class StepWriter {
     products_ += 1;
     Add(steps, {.kind = StepKind::kMultiply,
                 .elements = static_cast<double>(program_.tile_m) * kRunsOfWarp,
-                .operations = own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
+                .operations = kOperationsOfBox + own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
   }
 
   Step TensorMove(const Op& op) const {
@@ -473,7 +475,7 @@ class StepWriter {
             .row_bytes = static_cast<double>(tile.Span()),
             .along_k = tile.KMajor(),
             .sharers = static_cast<double>(parts),
-            .issues = static_cast<double>(tile.Columns())};
+            .issues = static_cast<double>(tile.Boxes())};
   }
 
   Step Gather(const Op& op) const {

@@ -70,7 +70,10 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(GroupSizes, "group_sizes", kPointer, "")                                                              \
   FAMILY(GroupRows, "group_rows", kInt32, "")                                                                  \
   /* 1 where the launch before is of the same plan, and neither reads what the other one writes; else 0 */     \
-  FAMILY(Follows, "follows", kInt32, "")
+  FAMILY(Follows, "follows", kInt32, "")                                                                       \
+  /* of packed images: all lines, and the pieces of 16 bytes of a line */                                      \
+  FAMILY(PackedLines, "packed_lines", kInt32, "")                                                              \
+  FAMILY(PackedPieces, "packed_pieces", kInt32, "")
 
 enum class BindingFamily : uint8_t {
 #define LS_FAMILY_ENUM(Name, text, kind, members) k##Name,
@@ -106,7 +109,8 @@ enum class BindingFamily : uint8_t {
   LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
   LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
-  BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0) BINDING(Follows, Follows, 0)
+  BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0) BINDING(Follows, Follows, 0) \
+  BINDING(PackedLines, PackedLines, 0) BINDING(PackedPieces, PackedPieces, 0)
 // clang-format on
 
 struct Binding {

@@ -107,6 +107,7 @@ Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   if (rows == RowMap::kPixels) LS_TRY(Needs({Binding::kOutQ, Binding::kOutP}));
   if (rows == RowMap::kPixels && program_.box_lines == 0) LS_TRY(Needs({Binding::kPaddedQ}));
   if (rows == RowMap::kFilters) LS_TRY(Needs({Binding::kTapsS, Binding::kTapsR}));
+  if (program_.HasWindows()) LS_TRY(Needs({Binding::kTapsS, Binding::kTapsR, Binding::kChannels}));
   return NeedsBounds(operand);
 }
 
@@ -118,8 +119,8 @@ Status RoleVerifier::CheckBulkStore(const Op& op) const {
 }
 
 Status RoleVerifier::CheckStaging(const Op& op, int index) const {
-  if (program_.diagonal_blocks > 1)
-    return Broken(12, "rows in shared memory are whole rows of D, not those of the blocks on a diagonal");
+  if (program_.diagonal_blocks > 1 || program_.HasWindows())
+    return Broken(12, "rows in shared memory are whole rows of D, not blocks on a diagonal or windows");
   if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
     return Broken(8, Cat("there is no buffer ", index));
   }
@@ -183,6 +184,8 @@ Status RoleVerifier::CheckAccess(const Op& op, const GlobalAttrs& attrs) const {
   if (attrs.operand != operand)
     return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
   LS_TRY(CheckVector(op, attrs.vector, attrs.type));
+  if (program_.HasWindows() && attrs.vector != 1)
+    return Broken(8, "adjacent columns of windows need not be adjacent in D");
   return NeedsRows(operand, attrs.rows);
 }
 

@@ -29,6 +29,8 @@ Swizzle WidestSwizzle(int row_bytes);
 // column writes this layout, and the K-major and MN-major matrix descriptors read it (PTX ISA, "Canonical layouts"). A
 // row shorter than a span, of whole 16 bytes, leaves the end of its span unused: the TMA neither reads nor writes it,
 // and rows are still a span apart (measured on an H200).
+//
+// Columns may overlap: each begins `step` rows after the one before, and one box writes the rows of all of them.
 struct SharedLayout {
   DataType type = DataType::kBf16;
   Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
@@ -36,6 +38,7 @@ struct SharedLayout {
   Swizzle swizzle = Swizzle::k128;
   bool padded = false;  // elements of fewer than eight bits: 16 of them, packed in the low bytes, take 16 bytes
   bool linear = false;  // the chunks of a span are in order: threads read the tile, and whole spans at a time
+  int step = 0;         // rows from one column to the next where they overlap; 0: they do not
 
   // In shared memory.
   int ElementBits() const { return padded ? 8 : static_cast<int>(DataTypeBits(type)); }
@@ -43,17 +46,21 @@ struct SharedLayout {
   int ElementBytes() const { return static_cast<int>(DataTypeBytes(type)); }
   int RowBytes() const { return InnerBytes(inner); }
   int Span() const { return SpanBytes(swizzle); }
-  int Bytes() const { return Columns() * ColumnBytes(); }
+  int Bytes() const { return AllRows() * Span(); }
   // A start at a multiple of this repeats the swizzle pattern from its beginning.
   int Alignment() const { return (linear ? 1 : 8) * Span(); }
   // Columns of one span, and the elements of one.
   int Columns() const { return (RowBytes() + Span() - 1) / Span(); }
   int ColumnElements() const { return RowBytes() < Span() ? inner : 8 * Span() / ElementBits(); }
-  int ColumnBytes() const { return outer * Span(); }
+  int ColumnBytes() const { return (step == 0 ? outer : step) * Span(); }
+  // Of one span, in all columns.
+  int AllRows() const { return outer + (Columns() - 1) * (step == 0 ? outer : step); }
+  // Bulk copies that fill the tile.
+  int Boxes() const { return step == 0 ? Columns() : 1; }
   // What bulk copies of `rows` rows transfer, and count at a barrier: padding is not part of it
   // (docs/emulator.md, policy packed_bytes).
   int CopiedBytes(int rows) const { return rows * inner * static_cast<int>(DataTypeBits(type)) / 8; }
-  int CopiedBytes() const { return CopiedBytes(outer); }
+  int CopiedBytes() const { return step == 0 ? CopiedBytes(outer) : Bytes(); }
   bool KMajor() const { return inner_axis == Axis::kK; }
   // Byte offset of element (outer, inner) before the XOR. The XOR of an address a inside the tile is ((a >> 7) & mask)
   // << 4.
@@ -70,8 +77,10 @@ struct SharedLayout {
   int InnerBytes(int elements) const { return elements * ElementBits() / 8; }
 };
 
-// Bytes that bulk copies of `box`, one for each column of `tile`, bring.
-inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) { return tile.CopiedBytes(box.outer); }
+// Bytes that bulk copies of `box`, one for each column of `tile` or one for all, bring.
+inline int BoxBytes(const SharedLayout& tile, const SharedLayout& box) {
+  return tile.step == 0 ? tile.CopiedBytes(box.outer) : tile.CopiedBytes();
+}
 
 // Fields of the shared-memory matrix descriptor of wgmma and tcgen05.mma for a SharedLayout, in bytes.
 struct MatrixStrides {

@@ -88,6 +88,19 @@ TEST(SharedLayout, IsTheImageOfOneTmaBoxPerColumn) {
   }
 }
 
+TEST(SharedLayout, ColumnsOverlapInOneBox) {
+  const SharedLayout tile{.outer_axis = Axis::kK, .inner_axis = Axis::kN, .outer = 64, .inner = 256, .step = 16};
+  EXPECT_EQ(tile.Columns(), 4);
+  EXPECT_EQ(tile.Boxes(), 1);
+  EXPECT_EQ(tile.AllRows(), 64 + 3 * 16);
+  EXPECT_EQ(tile.Bytes(), tile.AllRows() * 128);
+  EXPECT_EQ(tile.CopiedBytes(), tile.Bytes());
+  EXPECT_EQ(BoxBytes(tile, tile), tile.Bytes());
+  EXPECT_EQ(tile.Offset(16, 64), tile.Offset(32, 0)) << "row 16 of the second column is row 32 of the first one";
+  EXPECT_EQ(DescriptorStrides(tile).leading, 16 * 128);
+  EXPECT_EQ(DescriptorStrides(tile).stride, 8 * 128);
+}
+
 // The address that the tensor core reads for element (mn, k) of an instruction whose descriptor starts at `start`.
 int DescriptorAddress(bool k_major, int start, MatrixStrides strides, int span, int element_bytes, int mn, int k) {
   if (k_major) return start + mn / 8 * strides.stride + mn % 8 * span + k * element_bytes;

@@ -75,9 +75,11 @@ Status RoleVerifier::CheckLoad(const Op& op) {
 Status RoleVerifier::CheckLoadPixels(const Op& op) {
   const auto& attrs = op.As<PixelLoadAttrs>();
   const size_t operands = op.operands.size();
-  if (attrs.tiled && operands != 5 && operands != 6) return Broken(7, "a copy of a box has a channel and 3 or 4 starts");
-  if (!attrs.tiled && operands != 7 && operands != 9)
-    return Broken(7, "an im2col copy has a channel, 3 or 4 starts and 2 or 3 offsets");
+  if (attrs.block ? operands != 5 && operands != 6 : operands != 7 && operands != 9)
+    return Broken(7, "an im2col copy has a channel, 3 or 4 starts and 2 or 3 offsets, a copy of a block no offsets");
+  if (attrs.block &&
+      (attrs.column != PixelLoadAttrs::kEveryColumn || attrs.row != 0 || attrs.to != MulticastScope::kOwn))
+    return Broken(8, "a copy of a block fills all of a tile of its CTA");
   if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is not a tensor map");
   LS_TRY(FillTile(op, attrs.tile));
   LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
@@ -162,6 +164,19 @@ Status RoleVerifier::CheckPackIm2col(const Op& op) const {
     LS_TRY(Needs({of.extent, of.outputs, of.taps, of.stride, of.pad, of.dilation}));
   }
   return planes ? Needs({Binding::kPlaneB}) : Ok();
+}
+
+Status RoleVerifier::CheckPackWindows(const Op& op) const {
+  const auto& attrs = op.As<PackWindowsAttrs>();
+  if (attrs.rows < 1 || attrs.channels < 1)
+    return Broken(8, Cat("a packed pixel of ", attrs.rows, " rows of ", attrs.channels, " elements is empty"));
+  LS_TRY(Needs({Binding::kBaseB, Binding::kPitchB, Binding::kRowB, Binding::kStrideB, Binding::kWorkspace,
+                Binding::kChannels, Binding::kPackedLines, Binding::kPackedPieces, Binding::kOutP, Binding::kTapsR}));
+  for (size_t d = 0; d < 2; ++d) {
+    const SpatialBindings& of = kSpatialBindings[d];
+    LS_TRY(Needs({of.extent, of.stride, of.pad}));
+  }
+  return attrs.planes ? Needs({Binding::kPlaneB, Binding::kInD}) : Ok();
 }
 
 // A lane has a line of each block of the tile.

@@ -155,7 +155,7 @@ struct PixelLoadAttrs {
   int column = kEveryColumn;  // of the tile, in spans of its swizzle (SharedLayout::Columns)
   int row = 0;
   MulticastScope to = MulticastScope::kOwn;
-  bool tiled = false;  // a box of pixels, adjacent in every dimension, from the starts on; there are no offsets
+  bool block = false;  // the map is a tiled one: a box has positions of several rows of an image, at no offsets
 
   // Bytes that it brings into `layout`, in boxes `box`.
   int Bytes(const SharedLayout& layout, const SharedLayout& box) const {
@@ -189,6 +189,13 @@ struct PackFilterAttrs {
 struct PackIm2colAttrs {
   bool planes = false;  // three spatial dimensions
   bool operator==(const PackIm2colAttrs&) const = default;
+};
+// A copy of pixels in lines of joined rows: see compiler/plan/window_packing.h.
+struct PackWindowsAttrs {
+  bool planes = false;  // three spatial dimensions
+  int rows = 1;         // of the image in a line
+  int channels = 1;     // of a pixel in the copy, with padding
+  bool operator==(const PackWindowsAttrs&) const = default;
 };
 // The scale factors of an operand, from rows of one for each `run` elements of K to blocks of 128 rows x 4 factors.
 struct PackFactorsAttrs {
@@ -437,11 +444,11 @@ struct WarpRowAttrs {
 using Attrs =
     std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
                  DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, StampAttrs, FenceAttrs, LoadAttrs,
-                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackFactorsAttrs,
-                 BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs, MmaTensorAttrs,
-                 TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs,
-                 DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs,
-                 CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs,
+                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackWindowsAttrs,
+                 PackFactorsAttrs, BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs,
+                 MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
+                 DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs,
+                 ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs,
                  StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs,
                  SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
                  GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;

@@ -106,6 +106,10 @@ struct Program {
   int diagonal_blocks = 1;                  // D is so many of these: M and N are the sizes of the matrix around them
   // With boxes, rows of the index go through images tile by tile, and a tile is so many lines of so many outputs.
   int box_lines = 0, box_columns = 0;
+  // Columns of D are the elements of windows of 128 bytes of packed pixels (compiler/contraction/pixel_windows.h): for
+  // each plane of taps `window_spans` times `window_lines` of them; a packed pixel has `window_rows` pixels one below
+  // the other, each of `window_channels` elements. 0: they are its columns in memory.
+  int window_lines = 0, window_spans = 0, window_rows = 0, window_channels = 0;
   DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
   int operand_bits = 0;                     // of an element of A and B in shared memory; 0: those of operand_type
   bool sparse_a = false;                    // tiles of A have half of tile_k, and metadata
@@ -129,6 +133,7 @@ struct Program {
   // Rows of D that a tile computes.
   int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;
+  bool HasWindows() const { return window_lines > 0; }
   // Whether launches of one plan may run at the same time: phases of a gradient.
   bool OverlapsLaunches() const { return FindParam(Binding::kFollows) != nullptr; }
   Axis ColumnAxis() const { return row_axis == Axis::kM ? Axis::kN : Axis::kM; }

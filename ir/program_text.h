@@ -180,7 +180,7 @@ template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"column", &PixelLoadAttrs::column, Presence::kOptional},
     Field{"row", &PixelLoadAttrs::row, Presence::kOptional},
     Field{"to", &PixelLoadAttrs::to, Presence::kOptional},
-    Field{"tiled", &PixelLoadAttrs::tiled, Presence::kOptional}};
+    Field{"block", &PixelLoadAttrs::block, Presence::kOptional}};
 template <> inline constexpr auto kFields<GatherAttrs> = std::tuple{
     Field{"tile", &GatherAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"vector", &GatherAttrs::vector},
@@ -200,6 +200,10 @@ template <> inline constexpr auto kFields<PackFilterAttrs> = std::tuple{
     Field{"merged", &PackFilterAttrs::merged, Presence::kOptional}};
 template <> inline constexpr auto kFields<PackIm2colAttrs> = std::tuple{
     Field{"planes", &PackIm2colAttrs::planes, Presence::kOptional}};
+template <> inline constexpr auto kFields<PackWindowsAttrs> = std::tuple{
+    Field{"planes", &PackWindowsAttrs::planes, Presence::kOptional},
+    Field{"rows", &PackWindowsAttrs::rows},
+    Field{"channels", &PackWindowsAttrs::channels}};
 template <> inline constexpr auto kFields<PackFactorsAttrs> = std::tuple{
     Field{"operand", &PackFactorsAttrs::operand},
     Field{"run", &PackFactorsAttrs::run}};
@@ -402,6 +406,8 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"diagonal_blocks", &Program::diagonal_blocks, Presence::kOptional},
     Field{"box_lines", &Program::box_lines, Presence::kOptional},
     Field{"box_columns", &Program::box_columns, Presence::kOptional},
+    JoinedField{"windows", 'x', std::array{&Program::window_lines, &Program::window_spans}, Presence::kOptional},
+    JoinedField{"window", 'x', std::array{&Program::window_rows, &Program::window_channels}, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"operand_bits", &Program::operand_bits, Presence::kOptional},
     Field{"sparse", &Program::sparse_a, Presence::kOptional},

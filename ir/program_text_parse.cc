@@ -304,7 +304,11 @@ class Parser {
     LS_TRY(Expect("]"));
     LS_TRY(Keyword("swizzle"));
     LS_TRY(Expect("="));
-    return Value("swizzle", meaning, value.swizzle);
+    LS_TRY(Value("swizzle", meaning, value.swizzle));
+    if (Peek().kind != Token::kWord || Peek().text != "step") return Ok();
+    Next();
+    LS_TRY(Expect("="));
+    return Value("step", meaning, value.step);
   }
 
   // ---- Ops.

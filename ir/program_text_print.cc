@@ -128,7 +128,8 @@ class Printer {
   std::string Text(const std::string& value, Meaning) const { return value; }
   std::string Text(const SharedLayout& value, Meaning) const {
     return Cat(value.padded ? "padded " : "", value.linear ? "linear " : "", NameOf(value.type), "[", NameOf(value.outer_axis), ":", value.outer, " ",
-               NameOf(value.inner_axis), ":", value.inner, "] swizzle=", NameOf(value.swizzle));
+               NameOf(value.inner_axis), ":", value.inner, "] swizzle=", NameOf(value.swizzle),
+               value.step == 0 ? "" : Cat(" step=", value.step));
   }
   static std::string Text(Binding value, Meaning) { return PrintBinding(value); }
   template <typename Enum>

@@ -35,7 +35,8 @@ constexpr SharedLayout kOddLayout{.type = DataType::kF16,
                                   .outer = 24,
                                   .inner = 96,
                                   .swizzle = Swizzle::k64,
-                                  .padded = true};
+                                  .padded = true,
+                                  .step = 16};
 
 // A value of each type that no default has and that prints.
 void Odd(int& value, Meaning meaning) { value = meaning == Meaning::kNumber || meaning == Meaning::kOffset ? 17 : 1; }

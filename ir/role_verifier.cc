@@ -249,7 +249,8 @@ Status RoleVerifier::Define(const Op& op, std::vector<ValueId>& defined) {
 // A fragment of an accumulator of integers, or of partial sums of one.
 bool RoleVerifier::HoldsIntegers(const Op& op) const {
   if (op.kind == OpKind::kPartialSum) return values_[op.operands[0]].integers;
-  const bool reads = op.kind == OpKind::kAccRead || op.kind == OpKind::kAccRegisters;
+  const bool reads =
+      op.kind == OpKind::kAccRead || op.kind == OpKind::kAccRegisters || op.kind == OpKind::kPartialTotal;
   return reads && MmaKindOf(program_.operand_type) && IsInteger(AccumulatorType(program_.operand_type));
 }
 
@@ -372,6 +373,13 @@ Status RoleVerifier::CheckScale(const Op& op) const {
 }
 Status RoleVerifier::CheckLoadScaleFactor(const Op& op) const { return Needs({op.As<ScaleAttrs>().binding}); }
 Status RoleVerifier::CheckPartial(const Op&) const { return Needs({Binding::kWorkspace}); }
+Status RoleVerifier::CheckPartialTotal(const Op& op) const {
+  const auto& attrs = op.As<AccReadAttrs>();
+  if (attrs.columns < 8 || attrs.columns % 8 != 0 || attrs.columns > program_.Columns() ||
+      !HoldsAccumulator(attrs.fragment))
+    return Broken(8, Cat(attrs.columns, " columns are not some of the accumulator's ", program_.Columns()));
+  return Needs({Binding::kWorkspace});
+}
 
 Status RoleVerifier::CheckClearPromoted(const Op& op) {
   promoted_ = op.As<ClearPromotedAttrs>().fragment;

@@ -77,6 +77,7 @@ class RoleVerifier {
   Status CheckScale(const Op& op) const;
   Status CheckLoadScaleFactor(const Op& op) const;
   Status CheckPartial(const Op& op) const;
+  Status CheckPartialTotal(const Op& op) const;
   Status CheckPut(const Op& op);
   Status CheckTake(const Op& op);
   Status CheckPeek(const Op& op);
@@ -116,6 +117,7 @@ class RoleVerifier {
   Status CheckPack(const Op& op) const;
   Status CheckPackFilter(const Op& op) const;
   Status CheckPackIm2col(const Op& op) const;
+  Status CheckPackWindows(const Op& op) const;
   Status CheckPackFactors(const Op& op) const;
   Status CheckBlockRows(const Op& op) const;
   Status CheckReducePartialRows(const Op& op) const;

@@ -65,7 +65,7 @@ constexpr Field kCtas[] = {{&Schedule::ctas, 2}};
 constexpr Field kScheduler[] = {{&Schedule::scheduler}};
 constexpr Field kRows[] = {{&Schedule::rows}};
 constexpr Field kConsumers[] = {{&Schedule::consumers}};
-constexpr Field kSplitK[] = {{&Schedule::split_k, 64}};
+constexpr Field kSplitK[] = {{&Schedule::split_k, 256}};
 constexpr Field kMergeGroups[] = {{&Schedule::merge_groups, 256}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those after the first `required`

@@ -136,6 +136,10 @@ Status CheckHeader(const Program& program, const target::Target& target) {
                 int64_t{program.box_lines} * program.box_columns != program.tile_m))
     return BrokenRule(1, Cat("box_lines=", program.box_lines, " of box_columns=", program.box_columns,
                              " are not the tile's ", program.tile_m, " rows"));
+  for (const int extent : {program.window_lines, program.window_spans, program.window_rows, program.window_channels}) {
+    if (program.HasWindows() ? extent < 1 || extent > kMaxExtent : extent != 0)
+      return BrokenRule(1, Cat("an extent ", extent, " of windows is not 1 to ", kMaxExtent, ", or not 0 without any"));
+  }
   LS_TRY(CheckNames("channel", program.channels));
   LS_TRY(CheckNames("buffer", program.buffers));
   LS_TRY(CheckNames("role", program.roles));
@@ -162,6 +166,9 @@ Status CheckLayout(const std::string& where, const SharedLayout& layout, Allowed
     return BrokenRule(3, Cat(where, " is linear, but its rows are not one span"));
   if (layout.outer % 8 != 0 && !layout.linear && !(allowed.single_row && layout.outer == 1))
     return BrokenRule(3, Cat(where, " has ", layout.outer, " rows, not a multiple of 8"));
+  if (layout.step < 0 || layout.step > layout.outer || layout.step % 8 != 0 || (layout.step > 0 && layout.KMajor()))
+    return BrokenRule(3, Cat(where, " has columns of M or N that begin ", layout.step,
+                             " rows apart, not a multiple of 8 up to ", layout.outer));
   return Ok();
 }
 

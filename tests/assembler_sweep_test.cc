@@ -15,6 +15,7 @@
 #include "compiler/plan/factor_packing.h"
 #include "compiler/plan/packing.h"
 #include "compiler/plan/reductions.h"
+#include "compiler/plan/slice_sums.h"
 #include "compiler/probes/placement_probe.h"
 #include "compiler/probes/probe_programs.h"
 #include "compiler/probes/tensor_probe.h"
@@ -154,7 +155,7 @@ TEST(Im2colPack, IsCleanForTheAssembler) {
     std::set<std::string> kernels;
     for (const char* type : {"x=bf16", "x=f16", "x=e4m3"}) {
       for (const char* extents : {"w=9", "h=5 w=9", "d=3 h=5 w=9"}) {
-        const Problem problem = *ParseProblem(std::string("conv_wgrad c=3 k=8 s=3 ") + extents + " " + type);
+        const Problem problem = *ParseProblem(std::string("conv_wgrad c=3 k=8 s=3 dilation=2 ") + extents + " " + type);
         const auto program = compiler::BuildPack(compiler::ContractionOf(problem, schedule), schedule, target);
         ASSERT_TRUE(program.has_value()) << program.error().message;
         if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
@@ -163,6 +164,44 @@ TEST(Im2colPack, IsCleanForTheAssembler) {
       }
     }
     EXPECT_EQ(kernels.size(), 2u * 2) << "for 1 and 2 bytes, two and three dimensions";
+  }
+}
+
+// The kernels that pack pixels as lines: pixels that are whole parts of a piece, and others.
+TEST(WindowPack, IsCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  const Schedule schedule = ParseSchedule("b_load=pack")->value;
+  for (const target::Target& target : target::Targets()) {
+    for (const char* type : {"x=bf16", "x=e4m3"}) {
+      for (const char* extents :
+           {"h=5 w=9 s=3", "h=9 w=9 r=7 s=7 stride=2", "h=19 w=19 r=11 s=11 stride=4", "d=3 h=5 w=9 t=2"}) {
+        const Problem problem = *ParseProblem(std::string("conv_wgrad c=3 k=8 ") + extents + " " + type);
+        const auto program = compiler::BuildPack(compiler::ContractionOf(problem, schedule), schedule, target);
+        ASSERT_TRUE(program.has_value()) << program.error().message;
+        const Status assembled = Assemble(*assembler, *program, target);
+        EXPECT_TRUE(assembled.has_value()) << target.name << " " << extents << ": " << assembled.error().message;
+      }
+    }
+  }
+}
+
+// The kernels that add slices: of one and two warpgroups, of rows and columns, of windows.
+TEST(SliceSums, AreCleanForTheAssembler) {
+  const auto assembler = device::PtxAssembler::Find({});
+  if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
+  for (const target::Target& target : target::Targets()) {
+    const std::string math = target.mma.AccumulatesInTensorMemory() ? "" : " math=2";
+    for (const char* problem : {"c=64 k=256 r=3 s=3 pad=1", "c=3 k=256 r=7 s=7 pad=3 stride=2 beta=1"}) {
+      for (const std::string& tile : {std::string("64x64x64"), "128x128x64" + math, "128x128x64 rows=n" + math}) {
+        const Schedule schedule = ParseSchedule("b_load=pack split_k=7 tile=" + tile)->value;
+        const Problem wgrad = *ParseProblem(std::string("conv_wgrad n=9 h=16 w=16 ") + problem);
+        const auto program = compiler::BuildSliceSums(compiler::ContractionOf(wgrad, schedule), schedule, target);
+        ASSERT_TRUE(program.has_value()) << program.error().message;
+        const Status assembled = Assemble(*assembler, *program, target);
+        EXPECT_TRUE(assembled.has_value()) << target.name << " " << tile << ": " << assembled.error().message;
+      }
+    }
   }
 }
 

@@ -51,7 +51,7 @@ void BoxLoader::Load(Builder& b, Operand operand, ValueId slot, int tile, ValueI
                               : b.Sub({b.Mul({at[d], stride}), b.ParamValue(of.pad)});
   }
   at.insert(at.begin(), {slot, channel});
-  b.LoadPixels(at, {.tile = tile, .map = ir::MapOf(operand, ir::OperandComponent::kElements), .tiled = true});
+  b.LoadPixels(at, {.tile = tile, .map = ir::MapOf(operand, ir::OperandComponent::kElements), .block = true});
 }
 
 }  // namespace laneshift::compiler

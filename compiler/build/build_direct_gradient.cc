@@ -76,7 +76,8 @@ class DirectGradientKernel {
              .warps = plan_.warps,
              .registers = registers.epilogue},
             [this](Builder& b) {
-              SumsEpilogue{plan_, terms_, steps_, kSums, Copies()}.StoreTiles(b, Tiles());
+              const SumsEpilogue epilogue{plan_, terms_, steps_, kSums, Copies(), contraction_.AddsSlicesApart(schedule_)};
+              epilogue.StoreTiles(b, Tiles());
             });
     return std::move(program_);
   }

@@ -28,6 +28,7 @@ constexpr int kMostElements = 32;   // of a lane at once, that threads store
 // for rows of D that threads store an address and bounds each, from the fragment or from staging; and for elements of a
 // byte, which are packed in parts. Found by ptxas -v over random kernels.
 constexpr int kAddresses = 24, kOperands = 8, kDirectStores = 12, kStagedStores = 22, kByteElements = 12;
+constexpr int kWindowColumn = 8;  // for each column that is an element of a window
 
 int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks; }
 
@@ -101,6 +102,8 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   if (schedule.split_k > 1) registers += 2 * elements;
   if (schedule.d_store == StorePath::kDirect) {
     if (needs.single_accesses) registers += elements;  // whether each lies inside D
+    // Which tap and channel each column is.
+    if (needs.program.HasWindows()) registers += kWindowColumn * along;
     // Columns that are rows of D are an address each, of a pixel also what its coordinates follow from.
     if (plan.rows_along_n) registers += (terms.rows == ir::RowMap::kPixels ? 4 : 2) * along;
   }

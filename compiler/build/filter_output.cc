@@ -15,7 +15,8 @@ void FilterOutput::AddPitches(Operand operand, std::vector<ir::Param>& params) c
 
 void FilterOutput::AddSizes(std::vector<ir::Param>& params) const {
   for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
-  if (outputs_) params.push_back({Binding::kOutQ, {}});
+  if (outputs_ || HasWindows()) params.push_back({Binding::kOutQ, {}});
+  if (HasWindows()) params.push_back({Binding::kChannels, {}});
   for (size_t d = 0; d < dimensions_; ++d) {
     const ir::SpatialBindings& of = ir::kSpatialBindings[d];
     for (const Binding size : {of.outputs, of.taps, of.stride, of.pad, of.dilation}) params.push_back({size, {}});

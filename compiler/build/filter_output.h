@@ -20,12 +20,17 @@ class FilterOutput final : public OutputTensor {
 
   void AddPitches(ir::Operand operand, std::vector<ir::Param>& params) const override;
   void AddSizes(std::vector<ir::Param>& params) const override;
-  int AccessWidthOf(ir::Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
+  // Adjacent columns of windows need not be adjacent in memory.
+  int AccessWidthOf(ir::Operand operand, int run) const override {
+    return HasWindows() ? 1 : AccessWidth(contraction_.Of(operand), run);
+  }
   std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) const override;
   void BulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
                  const std::vector<ir::ValueId>& start, const ir::BulkStoreAttrs& attrs) const override;
 
  private:
+  bool HasWindows() const { return contraction_.taps == FilterTaps::kWindows; }
+
   const Contraction& contraction_;
   const size_t dimensions_;
   const bool outputs_;

@@ -47,6 +47,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.ctas = schedule.ctas;
   program.live_rows = parts.live_rows;
   program.diagonal_blocks = parts.diagonal_blocks;
+  NameWindows(parts.windows, program);
   if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
   program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;
@@ -232,7 +233,7 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
       program_(program),
       tiles_(LoopOf(parts, schedule, channels, plan, program)),
       sums_(AccumulationOf(parts.terms, schedule, channels, plan, parts.source)),
-      epilogue_(parts.terms, plan, schedule.d_store, program, *parts.output) {}
+      epilogue_(parts.terms, plan, schedule.d_store, parts.slices_apart, program, *parts.output) {}
 
 void Roles::Write() {
   AddLoads(LoadPath::kTma);
@@ -451,6 +452,13 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
 }
 
 }  // namespace
+
+void NameWindows(const PixelWindows& windows, ir::Program& program) {
+  program.window_lines = windows.lines;
+  program.window_spans = windows.spans;
+  program.window_rows = windows.rows;
+  program.window_channels = windows.channels;
+}
 
 bool AccumulatorsMayOverlap(const Schedule& schedule) { return schedule.acc_stages == 2 && schedule.split_k == 1; }
 

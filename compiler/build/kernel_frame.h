@@ -30,7 +30,9 @@ struct KernelParts {
   EpilogueTerms terms{};
   int live_rows = 0;               // ir::Program
   int diagonal_blocks = 1;         // the same
-  bool overlaps_launches = false;  // the same
+  PixelWindows windows{};          // whose elements are columns of D, where it has any
+  bool slices_apart = false;  // another kernel adds the partial sums of split-K slices (Contraction::AddsSlicesApart)
+  bool overlaps_launches = false;  // ir::Program
   bool has_waves = false;          // CTAs have several tiles
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
@@ -43,6 +45,9 @@ struct KernelParts {
 // Whether two accumulators may have columns in common, if Tensor Memory has no room for both. Not where partial sums
 // are read before the tile is (split-K).
 bool AccumulatorsMayOverlap(const Schedule& schedule);
+
+// Columns of D that are elements of windows, where there are any.
+void NameWindows(const PixelWindows& windows, ir::Program& program);
 
 // A program of output tiles, of which nothing else is declared yet.
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,

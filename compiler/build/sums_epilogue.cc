@@ -37,6 +37,11 @@ void SumsEpilogue::StoreTiles(Builder& b, const TileLoop& tiles) const {
     const ValueId column = b.Constant(0), first = b.Mul({corner.number, corner.slices});
     b.If({b.Less({b.Constant(1), corner.slices})});
     b.InBody([&] { b.PartialStore({sums, column, b.Add({first, corner.slice})}); });
+    if (slices_apart) {
+      b.If({b.Less({corner.slices, b.Constant(2)})});
+      b.InBody([&] { StoreTile(b, corner, sums, scales); });
+      return;
+    }
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the slices.
     b.If({b.PartialArrive({corner.number, corner.slices}, {})});
     b.InBody([&] { StoreTile(b, corner, b.PartialSum({sums, column, first, corner.slices}), scales); });

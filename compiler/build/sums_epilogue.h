@@ -29,6 +29,7 @@ struct SumsEpilogue {
   const SubtileSteps& steps;
   int channel = 0;  // of the sums
   int copies = 1;   // of each of them
+  bool slices_apart = false;  // another kernel adds the sums of slices (Contraction::AddsSlicesApart)
 
   // The body of the role.
   void StoreTiles(ir::Builder& b, const TileLoop& tiles) const;

@@ -129,6 +129,11 @@ void TileEpilogue::WriteTile(Builder& b, const Role& role, const Accumulator& ac
     WritePanels(b, source, warp_rows);
   } else {
     StorePartials(b, source);
+  }
+  if (corner.IsSlice() && slices_apart_) {
+    b.If({b.Less({corner.slices, b.Constant(2)})});
+    b.InBody([&] { WritePanels(b, source, warp_rows); });
+  } else if (corner.IsSlice()) {
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
     const ValueId last = b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers});
     b.If({last});
@@ -223,7 +228,7 @@ Subtile TileEpilogue::SubtileOf(Builder& b, const Panel& panel, const Part& part
   if (terms_.orders_reductions)
     subtile.panel = InLoop() ? panel.number : b.Constant(panel.column / plan_.staging.panel);
   (along_n ? subtile.row : subtile.column) = b.Add({subtile.tile, first});
-  if (corner.IsSlice()) {
+  if (corner.IsSlice() && !slices_apart_) {
     subtile.fragment = b.PartialSum({part.fragment, part.first, b.Mul({corner.number, corner.slices}), corner.slices});
   }
   return subtile;

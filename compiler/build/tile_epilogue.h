@@ -27,9 +27,15 @@ class TileEpilogue {
   };
 
   // REQUIRES: all outlive the epilogue, and the declarations of `program` are complete when the first op is written.
-  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, const ir::Program& program,
-               const OutputTensor& output)
-      : terms_(terms), plan_(plan), store_(store), output_(output), steps_(terms, plan, program, output) {}
+  // `slices_apart`: another kernel adds the partial sums of slices.
+  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, bool slices_apart,
+               const ir::Program& program, const OutputTensor& output)
+      : terms_(terms),
+        plan_(plan),
+        store_(store),
+        slices_apart_(slices_apart),
+        output_(output),
+        steps_(terms, plan, program, output) {}
 
   // Once a role, before its tiles and after them.
   Role Begin(ir::Builder& b, int buffer) const { return {.buffer = buffer, .scales = steps_.LoadTensorScales(b)}; }
@@ -84,6 +90,7 @@ class TileEpilogue {
   const EpilogueTerms& terms_;
   const CtaPlan& plan_;
   const StorePath store_;
+  const bool slices_apart_;
   const OutputTensor& output_;
   const SubtileSteps steps_;
 };

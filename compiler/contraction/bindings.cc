@@ -15,6 +15,8 @@ using ir::BindingFamily;
 using ir::Operand;
 using ir::StoredTensor;
 
+constexpr int64_t kPieceBytes = 16;  // of a packed line
+
 constexpr double Number(int64_t value) { return static_cast<double>(value); }
 
 // Taps of a filter in memory inside of those of a dimension: from one of its taps to the next.
@@ -94,8 +96,44 @@ MappedTensor BoxTensor(const OperandSource& source, const Spatial& box, bool pla
   return mapped;
 }
 
+// Blocks of positions of the gradient of y, or of windows of packed pixels: windows of adjacent positions overlap.
+// Dimensions: elements, columns, rows[, planes], images.
+MappedTensor BlockOfPositions(const Contraction& contraction, const OperandSource& source, Operand operand,
+                              const ir::Param& param) {
+  const ConvGeometry& geometry = contraction.geometry;
+  const PixelWindows& windows = contraction.windows;
+  const StoredTensor& memory = source.memory;
+  const int64_t rows = (operand == Operand::kA ? param.box.outer : param.box.AllRows()) / windows.block_columns;
+  MappedTensor mapped{.type = source.type(), .box = {param.box.ColumnElements(), windows.block_columns, rows}};
+  if (operand == Operand::kA) {
+    mapped.dims = {memory.Inner(), geometry.output[kWidth], geometry.output[kHeight]};
+    mapped.strides = {memory.pitches[StoredTensor::kPixel], memory.pitches[StoredTensor::kRow]};
+  } else {
+    const int64_t position = geometry.stride[kWidth] * windows.rows * windows.channels;
+    mapped.dims = {int64_t{windows.spans} * windows.elements, geometry.output[kWidth], windows.image_lines};
+    mapped.strides = {position, source.Pitch()};
+  }
+  const auto add = [&](int64_t extent, int64_t stride) {
+    mapped.dims.push_back(extent);
+    mapped.strides.push_back(stride);
+    mapped.box.push_back(1);
+  };
+  if (operand == Operand::kA) {
+    if (geometry.planes) add(geometry.output[kDepth], memory.pitches[StoredTensor::kPlane]);
+    add(geometry.images, memory.pitches[StoredTensor::kImage]);
+  } else {
+    const int64_t plane = windows.image_lines * source.Pitch();
+    if (geometry.planes) add(geometry.input[kDepth], plane);
+    add(geometry.images, geometry.input[kDepth] * plane);
+  }
+  return mapped;
+}
+
 MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& source, Operand operand,
                           const ir::Param& param) {
+  const bool multiplied = operand == Operand::kA || operand == Operand::kB;
+  if (contraction.taps == FilterTaps::kWindows && multiplied)
+    return BlockOfPositions(contraction, source, operand, param);
   switch (source.kind) {
     case SourceKind::kMatrix:
       return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
@@ -182,6 +220,10 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.dilation[DimensionOf(binding)]);
     case BindingFamily::kGroupRows:
       return Number(c.group_rows);
+    case BindingFamily::kPackedLines:
+      return Number(LinesOf(c.geometry, c.windows));
+    case BindingFamily::kPackedPieces:
+      return Number(c.windows.line_bytes / kPieceBytes);
     case BindingFamily::kFollows:
       return c.follows ? 1 : 0;
     case BindingFamily::kAlpha:

@@ -11,6 +11,7 @@
 
 #include "compiler/contraction/conv_geometry.h"
 #include "compiler/contraction/operand_source.h"
+#include "compiler/contraction/pixel_windows.h"
 #include "ir/mma.h"
 #include "ir/stored_tensor.h"
 #include "laneshift/problem.h"
@@ -23,6 +24,7 @@ enum class FilterTaps : uint8_t {
   kMatrices,       // those of each group of channels are matrices of the batch
   kColumns,        // adjacent columns of one matrix, of taps x channels columns (of a depthwise one: of each channel)
   kPackedColumns,  // the same, where B is packed as the im2col matrix (compiler/plan/im2col_packing.h)
+  kWindows,        // elements of windows of packed pixels (compiler/contraction/pixel_windows.h)
 };
 
 struct Contraction {
@@ -49,6 +51,7 @@ struct Contraction {
 
   ConvGeometry geometry{};  // of pixels and filters
   FilterTaps taps = FilterTaps::kMatrices;
+  PixelWindows windows{};  // where the taps are kWindows
 
   // What is applied to an accumulator.
   double alpha = 1, beta = 0;
@@ -86,6 +89,10 @@ struct Contraction {
   std::optional<ir::BlockScaling> BlockScaling() const {
     return ir::BlockScalingOf(scale, IsSparse() ? Sparsity::kA : Sparsity::kNone);
   }
+  // A kernel packs the pixels of B in another order than that of memory.
+  bool PacksTaps() const { return taps == FilterTaps::kPackedColumns || taps == FilterTaps::kWindows; }
+  // Partial sums of split-K slices are added by a separate kernel (compiler/plan/slice_sums.h).
+  bool AddsSlicesApart(const Schedule& schedule) const;
   // Pixels that are read at the taps of a filter; others are read where the index is.
   bool ReadsTaps(ir::Operand operand) const { return operand == (SumsPixels() ? ir::Operand::kB : ir::Operand::kA); }
   // The same contraction under another schedule, cheaper than ContractionOf(). REQUIRES: `problem` is the one that this

@@ -152,7 +152,7 @@ TEST(Contraction, OfAGradientOfWHasTapsAsColumns) {
 
 TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
   using StoredTensor = ir::StoredTensor;
-  const char* text = "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=5 pad=1,2 stride=2";
+  const char* text = "conv_wgrad n=2 h=9 w=11 c=3 k=24 r=3 s=5 pad=2 stride=2 dilation=2,1";
   Schedule schedule{.tile_k = 64};
   schedule.b_load = LoadPath::kPack;
   Contraction wgrad = ContractionOf(Parsed(text), schedule);

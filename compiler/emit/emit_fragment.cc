@@ -113,6 +113,12 @@ void RoleEmitter::PartialArrive(const Op& op) {
   values_[op.result] = EmitPartialArrive(cx_, op.As<ir::ArriveAttrs>().sharers, Index(op, 0), Index(op, 1));
 }
 
+void RoleEmitter::PartialTotal(const Op& op) {
+  const auto& attrs = op.As<ir::AccReadAttrs>();
+  fragments_[op.result] =
+      EmitPartialTotal(cx_, {attrs.fragment, attrs.columns}, Index(op, 0), Index(op, 1), Index(op, 2));
+}
+
 void RoleEmitter::PartialSum(const Op& op) {
   fragments_[op.result] = EmitPartialSum(cx_, FragmentOf(op), Index(op, 1), Index(op, 2), Index(op, 3));
 }

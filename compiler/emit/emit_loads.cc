@@ -25,15 +25,31 @@ void RoleEmitter::TmaLoad(const Op& op) {
   }
 }
 
-// One copy for each column of the tile; the box's rows from `row` on.
-void RoleEmitter::LoadPixels(const Op& op) {
+// One copy for each column of the tile, or for all of them where they overlap.
+void RoleEmitter::LoadPixelBlock(const Op& op) {
   const auto& attrs = op.As<ir::PixelLoadAttrs>();
   const Slot& slot = SlotOf(op);
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
-  const size_t dimensions = attrs.tiled ? op.operands.size() - 3 : (op.operands.size() - 3) / 2;
-  std::vector<Value*> at(dimensions + 2), offsets(attrs.tiled ? 0 : dimensions);
+  std::vector<Value*> at;
+  for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
+  Value* first = at[0];
+  for (int box = 0; box < layout.Boxes(); ++box) {
+    at[0] = b_.CreateAdd(first, e_.C32(static_cast<uint32_t>(box * layout.ColumnElements())));
+    Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(static_cast<uint32_t>(box * layout.ColumnBytes())));
+    e_.TmaLoadTile(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, cx_.cluster->CopyMask(attrs.to));
+  }
+}
+
+// One copy for each column of the tile; the box's rows from `row` on.
+void RoleEmitter::LoadPixels(const Op& op) {
+  const auto& attrs = op.As<ir::PixelLoadAttrs>();
+  if (attrs.block) return LoadPixelBlock(op);
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  const size_t dimensions = (op.operands.size() - 3) / 2;
+  std::vector<Value*> at(dimensions + 2), offsets(dimensions);
   for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
-  for (size_t d = 0; d < offsets.size(); ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
+  for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
   Value* part = PartOffset(attrs.to, layout, attrs.map);
   const bool every = attrs.column == ir::PixelLoadAttrs::kEveryColumn;
   const int first = every ? 0 : attrs.column, end = every ? layout.Columns() : attrs.column + 1;
@@ -41,10 +57,8 @@ void RoleEmitter::LoadPixels(const Op& op) {
     at[0] = b_.CreateAdd(Index(op, 1), e_.C32((column - first) * layout.ColumnElements()));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
     if (part != nullptr) to = e_.Offset(to, part);
-    Value* const full = Barrier(slot, Side::kFull);
-    Value* const map = cx_.Param(attrs.map);
-    Value* const mask = cx_.cluster->CopyMask(attrs.to);
-    attrs.tiled ? e_.TmaLoadTile(to, full, map, at, mask) : e_.TmaLoadIm2col(to, full, map, at, offsets, mask);
+    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,
+                     cx_.cluster->CopyMask(attrs.to));
   }
 }
 
@@ -80,6 +94,8 @@ void RoleEmitter::PackFilter(const Op& op) {
 }
 
 void RoleEmitter::PackIm2col(const Op& op) { EmitPackIm2col(cx_, op.As<ir::PackIm2colAttrs>(), Index(op, 0)); }
+
+void RoleEmitter::PackWindows(const Op& op) { EmitPackWindows(cx_, op.As<ir::PackWindowsAttrs>(), Index(op, 0)); }
 
 void RoleEmitter::PackFactors(const Op& op) {
   EmitPackFactors(cx_, op.As<ir::PackFactorsAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2), Index(op, 3));

@@ -12,14 +12,16 @@ constexpr int kQuad = 4;  // registers of one access
 // but this margin of those that its role asks for.
 constexpr int kSumRegisters = 176, kOtherRegisters = 56;
 constexpr int kMostAtOnce = 8;  // partials
+// The same where nothing else is in registers: of up to so many threads of a CTA, and of more.
+constexpr int kManyThreads = 256, kTotalRegisters = 160, kFewTotalRegisters = 96;
 
-// Address of this lane's quads of the fragment that begins at `column`, in a partial.
-Value* QuadsOf(const RoleContext& cx, Value* partial, Value* column) {
+// Address of this lane's quads of the fragment that begins at `column` of what a warp holds, in a partial.
+Value* QuadsOf(const RoleContext& cx, Value* partial, Value* warp, Value* column) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::WorkspaceLayout layout = ir::WorkspaceOf(cx.program);
   Value* offset = b.CreateMul(b.CreateZExt(partial, e.I64()), e.C64(static_cast<uint64_t>(layout.PartialBytes())));
-  Value* in_partial = b.CreateAdd(b.CreateMul(cx.warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
+  Value* in_partial = b.CreateAdd(b.CreateMul(warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
                                   b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
   in_partial = b.CreateAdd(in_partial, b.CreateShl(cx.lane, 4));
   offset =
@@ -34,12 +36,49 @@ Value* AddPartial(const RoleContext& cx, Value* sum, Value* term) {
   return cx.program.saturates ? cx.e.AddSaturating(sum, term) : b.CreateAdd(sum, term);
 }
 
+// Partials that are added: from the first one on, of which the loop has those before `end`.
+struct PartialRun {
+  Value *warp, *column;  // whose part of each, from where on
+  Value *first, *count, *end;
+};
+
+// Adds partials to sums in order, `at_once` of which are loaded before the first is added.
+void AddPartials(const RoleContext& cx, llvm::Type* type, const std::vector<Variable>& sums, const PartialRun& run,
+                 int at_once) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  e.For(e.C32(0), run.end, at_once, [&](Value* i) {
+    std::vector<Value*> loaded;
+    for (int ahead = 0; ahead < at_once; ++ahead) {
+      Value* index = b.CreateAdd(i, e.C32(ahead));
+      Value* from = QuadsOf(cx, b.CreateAdd(run.first, index), run.warp, run.column);
+      for (size_t j = 0; j < sums.size(); j += kQuad) {
+        Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
+        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, run.count))) {
+          loaded.push_back(b.CreateBitCast(word, type));
+        }
+      }
+    }
+    // After the last partial zeros were loaded.
+    for (size_t j = 0; j < loaded.size(); ++j) {
+      const Variable& sum = sums[j % sums.size()];
+      e.Store(sum, AddPartial(cx, e.Load(sum), loaded[j]));
+    }
+  });
+}
+
+Fragment ValuesOf(const RoleContext& cx, const ir::FragmentLayout& layout, const std::vector<Variable>& sums) {
+  Fragment sum{layout, {}};
+  for (const Variable& value : sums) sum.values.push_back(cx.e.Load(value));
+  return sum;
+}
+
 }  // namespace
 
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* partial) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  Value* to = QuadsOf(cx, partial, column);
+  Value* to = QuadsOf(cx, partial, cx.warp, column);
   for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
     std::vector<Value*> words;
     for (int i = 0; i < kQuad; ++i) words.push_back(b.CreateBitCast(fragment.values[j + i], e.I32()));
@@ -74,7 +113,7 @@ Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value*
   return b.CreateICmpNE(e.Load(is_last), e.C32(0));
 }
 
-// Several partials are loaded before the first is added, as many as there are registers for.
+// As many at once as there are registers for.
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* partials) {
   Emitter& e = cx.e;
   auto& b = e.ir();
@@ -88,27 +127,24 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
   Value* zero = llvm::Constant::getNullValue(type);
   std::vector<Variable> sums;
   for (Value* own : fragment.values) sums.push_back(e.NewVariable(type, b.CreateSelect(shared, zero, own)));
-  e.For(e.C32(0), b.CreateSelect(shared, partials, e.C32(0)), at_once, [&](Value* i) {
-    std::vector<Value*> loaded;
-    for (int ahead = 0; ahead < at_once; ++ahead) {
-      Value* index = b.CreateAdd(i, e.C32(ahead));
-      Value* from = QuadsOf(cx, b.CreateAdd(first, index), column);
-      for (int j = 0; j < registers; j += kQuad) {
-        Value* address = b.CreateAdd(from, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
-        for (Value* word : e.LoadGlobal(address, kQuad, b.CreateICmpULT(index, partials))) {
-          loaded.push_back(b.CreateBitCast(word, type));
-        }
-      }
-    }
-    // After the last partial zeros were loaded.
-    for (size_t j = 0; j < loaded.size(); ++j) {
-      const Variable& sum = sums[j % sums.size()];
-      e.Store(sum, AddPartial(cx, e.Load(sum), loaded[j]));
-    }
-  });
-  Fragment sum{fragment.layout, {}};
-  for (const Variable& value : sums) sum.values.push_back(e.Load(value));
-  return sum;
+  Value* end = b.CreateSelect(shared, partials, e.C32(0));
+  AddPartials(cx, type, sums, {cx.warp, column, first, partials, end}, at_once);
+  return ValuesOf(cx, fragment.layout, sums);
+}
+
+// Of threads that have nothing else in registers. The column counts on from warp to warp, whose parts follow each
+// other.
+Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layout, Value* column, Value* first,
+                          Value* partials) {
+  Emitter& e = cx.e;
+  const bool integers = ir::IsInteger(ir::AccumulatorType(cx.program.operand_type));
+  llvm::Type* type = integers ? static_cast<llvm::Type*>(e.I32()) : e.F32();
+  std::vector<Variable> sums;
+  for (int j = 0; j < layout.Registers(); ++j) sums.push_back(e.NewVariable(type, llvm::Constant::getNullValue(type)));
+  const int registers = cx.program.threads > kManyThreads ? kFewTotalRegisters : kTotalRegisters;
+  const PartialRun run{e.C32(0), column, first, partials, partials};
+  AddPartials(cx, type, sums, run, std::max(1, registers / layout.Registers()));
+  return ValuesOf(cx, layout, sums);
 }
 
 }  // namespace laneshift::compiler

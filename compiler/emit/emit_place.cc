@@ -115,6 +115,32 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   return {IsOutput(cx, row, at), offset};
 }
 
+ColumnPlace PlaceInWindow(const RoleContext& cx, Value* column) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::Program& program = cx.program;
+  const auto divide = [&](Value* number, int divisor) {
+    Value* by = e.C32(static_cast<uint32_t>(divisor));
+    return std::pair{b.CreateUDiv(number, by), b.CreateURem(number, by)};
+  };
+  constexpr int kWindowBits = 8 * 128;
+  const int elements = kWindowBits / program.OperandBits();
+  const auto [window, in_window] = divide(column, elements);
+  const auto [run, line] = divide(window, program.window_lines);
+  const auto [plane, span] = divide(run, program.window_spans);
+  Value* in_run = b.CreateAdd(b.CreateMul(span, e.C32(static_cast<uint32_t>(elements))), in_window);
+  const auto [tap, in_pixel] = divide(in_run, program.window_rows * program.window_channels);
+  const auto [row_of_line, channel] = divide(in_pixel, program.window_channels);
+  Value* row = b.CreateAdd(b.CreateMul(line, e.C32(static_cast<uint32_t>(program.window_rows))), row_of_line);
+  Value *rows = cx.Param(Binding::kTapsR), *taps = cx.Param(Binding::kTapsS), *channels = cx.Param(Binding::kChannels);
+  Value* inside = b.CreateAnd(b.CreateICmpULT(row, rows), b.CreateICmpULT(tap, taps));
+  inside = b.CreateAnd(inside, b.CreateICmpULT(channel, channels));
+  inside = b.CreateAnd(inside, b.CreateICmpULT(column, cx.Param(Binding::kN)));
+  Value* place = b.CreateAdd(b.CreateMul(plane, rows), row);
+  place = b.CreateAdd(b.CreateMul(place, taps), tap);
+  return {inside, b.CreateAdd(b.CreateMul(place, channels), channel)};
+}
+
 RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance) {
   auto& b = cx.e.ir();
   Value* steps = cx.e.C32(static_cast<uint32_t>(distance));
@@ -158,7 +184,7 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
                            : PlaceRow(cx, attrs.operand, attrs.rows, index_.Row(j), batch);
     if (!first && layout.HasRunsOfRows() && attrs.rows == ir::RowMap::kPixels) first = place;
     place.inside = InLiveRow(cx, b.CreateAdd(index_.lane_row, cx.e.C32(index_.RowOf(j))), place.inside);
-    Value* from = b.CreateZExt(index_.first_column, cx.e.I64());
+    Value* from = cx.program.HasWindows() ? cx.e.C64(0) : b.CreateZExt(index_.first_column, cx.e.I64());
     if (block_rows != nullptr) {
       Value* first_column = b.CreateMul(b.CreateUDiv(index_.Row(j), block_rows), columns_);
       first_columns_[index_.RowOf(j)] = first_column;
@@ -168,14 +194,24 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
     rows_[index_.RowOf(j)] = {place.inside, base};
   }
+  for (int j = 0; j < layout.Registers() && cx.program.HasWindows(); ++j) {
+    if (windows_.find(index_.ColumnOf(j)) == windows_.end())
+      windows_[index_.ColumnOf(j)] = PlaceInWindow(cx, index_.Column(j));
+  }
 }
 
 Value* GlobalFragment::Address(int j) const {
+  if (!windows_.empty()) {
+    auto& b = cx_.e.ir();
+    Value* column = b.CreateZExt(windows_.at(index_.ColumnOf(j)).column, cx_.e.I64());
+    return b.CreateAdd(rows_.at(index_.RowOf(j)).offset, b.CreateMul(column, cx_.e.C64(bytes_)));
+  }
   return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, cx_.e.C64(index_.ColumnOf(j) * bytes_));
 }
 
 Value* GlobalFragment::Inside(int j) const {
   auto& b = cx_.e.ir();
+  if (!windows_.empty()) return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, windows_.at(index_.ColumnOf(j)).inside);
   Value* column = index_.Column(j);
   if (!first_columns_.empty()) column = b.CreateSub(column, first_columns_.at(index_.RowOf(j)));
   return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(column, columns_));

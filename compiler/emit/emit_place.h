@@ -46,6 +46,13 @@ struct RowPlace {
 };
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
 
+// A column that is an element of a window of pixels: whether there is one in D, and which.
+struct ColumnPlace {
+  Value *inside, *column;
+};
+// REQUIRES: the program has windows.
+ColumnPlace PlaceInWindow(const RoleContext& cx, Value* column);
+
 // The row `distance` after `row`, whose place is `first`, in the same line of pixels: lines of the index are multiples
 // of a lane's run of rows.
 RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance);
@@ -75,6 +82,7 @@ class GlobalFragment {
   Value* columns_;
   std::map<int, RowPlace> rows_;         // by the constant part of the row; `offset` is the address of its first column
   std::map<int, Value*> first_columns_;  // of the block that a row has, where D is the blocks on a diagonal
+  std::map<int, ColumnPlace> windows_;   // by the constant part of the column, where columns are elements of windows
 };
 
 std::vector<Value*> Run(const Fragment& fragment, int first, int count);

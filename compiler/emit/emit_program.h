@@ -153,6 +153,8 @@ Fragment EmitQuantize(const RoleContext& cx, const Fragment& fragment, const ir:
 // emit_partial.cc: split-K. `column` is where a fragment begins in the accumulator.
 void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* column, Value* partial);
 Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value* slices);
+Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layout, Value* column, Value* first,
+                          Value* partials);
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* partials);
 // emit_function.cc: `first` and `second` are the function's numbers, if it has any. `approximate`: to the precision
 // of 16-bit outputs.
@@ -178,6 +180,7 @@ void EmitPackFilter(const RoleContext& cx, const ir::PackFilterAttrs& attrs, Val
 
 // emit_pack_im2col.cc: pixels under the taps of a filter, a row for each position, the same way.
 void EmitPackIm2col(const RoleContext& cx, const ir::PackIm2colAttrs& attrs, Value* position);
+void EmitPackWindows(const RoleContext& cx, const ir::PackWindowsAttrs& attrs, Value* line);
 
 // emit_pack_factors.cc: a tile of scale factors, from rows to blocks, the same way.
 void EmitPackFactors(const RoleContext& cx, const ir::PackFactorsAttrs& attrs, Value* row, Value* factor, Value* batch,

@@ -120,6 +120,7 @@ class RoleEmitter {
 #undef LS_EMIT_kScheduled
 
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
+  void LoadPixelBlock(const ir::Op& op);
   Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, ir::Binding map);
   Value* StampAddress(Value* position, size_t offset);
   void BeginStamps();

@@ -30,19 +30,20 @@ Emitter::BulkLoad Emitter::BulkLoadOf(Value* to, Value* barrier, Value* map, Val
 }
 
 void Emitter::TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
-  LS_CHECK(at.size() >= 3 && at.size() <= 5, "a box at ", at.size(), " coordinates");
+  constexpr size_t kLeast = 3;
+  constexpr llvm::Intrinsic::ID kToCluster[] = {nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
+                                                nv::nvvm_cp_async_bulk_tensor_g2s_tile_4d,
+                                                nv::nvvm_cp_async_bulk_tensor_g2s_tile_5d};
+  constexpr llvm::Intrinsic::ID kToCta[] = {nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d,
+                                            nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_4d,
+                                            nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_5d};
+  LS_CHECK(at.size() >= kLeast && at.size() < kLeast + std::size(kToCta), "a box at ", at.size(), " coordinates");
   BulkLoad load = BulkLoadOf(to, barrier, map, mask);
   std::vector<Value*>& arguments = load.place;
   arguments.insert(arguments.end(), at.begin(), at.end());
   arguments.insert(arguments.end(), load.flags.begin(), load.flags.end());
-  constexpr llvm::Intrinsic::ID kToCta[] = {nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_3d,
-                                            nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_4d,
-                                            nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_5d};
-  constexpr llvm::Intrinsic::ID kToCluster[] = {nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
-                                                nv::nvvm_cp_async_bulk_tensor_g2s_tile_4d,
-                                                nv::nvvm_cp_async_bulk_tensor_g2s_tile_5d};
-  const size_t row = at.size() - 3;
-  Intrinsic(load.to_cta ? kToCta[row] : kToCluster[row], arguments);
+  const size_t rank = at.size() - kLeast;
+  Intrinsic(load.to_cta ? kToCta[rank] : kToCluster[rank], arguments);
 }
 
 void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {

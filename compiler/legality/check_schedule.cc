@@ -463,6 +463,29 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
   return Ok();
 }
 
+// Taps that are elements of windows of packed pixels.
+Status CheckWindows(const Contraction& contraction, const Schedule& s) {
+  const PixelWindows& windows = contraction.windows;
+  const std::string_view x = contraction.b.name;
+  if (s.tile_n % windows.elements != 0)
+    return Refused(Cat("windows of ", x, " are ", windows.elements, " elements; with tile n=", s.tile_n,
+                       " use a multiple of ", windows.elements));
+  if (s.rows != RowSide::kM)
+    return Refused(Cat("windows of ", x, " are columns of the matrix instruction; use rows=m"));
+  if (s.cluster_m != 1 || s.cluster_n != 1)
+    return Refused(Cat("blocks of positions of ", x, " are loaded by each CTA for itself; use cluster=1x1"));
+  if (s.d_store != StorePath::kDirect)
+    return Refused(Cat("elements of windows of ", x, " are not adjacent in the filters; use d_store=direct"));
+  if (windows.block_rows > kLargestBox || windows.block_columns > kLargestBox ||
+      windows.block_rows + windows.LinesOf(s) - 1 > kLargestBox)
+    return Refused(Cat("a block of K has ", windows.block_rows, "x", windows.block_columns,
+                       " positions, more than a bulk copy loads; use a smaller tile k"));
+  if (contraction.run > kMostPositions)
+    return Refused(Cat("the blocks of K have ", contraction.run, " positions; at most ", kMostPositions,
+                       " are supported; split the images"));
+  return Ok();
+}
+
 // Operands whose pixels are K.
 Status CheckSumsPixels(const Contraction& contraction, const Schedule& s, const Target& target) {
   for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB}) {
@@ -481,6 +504,7 @@ Status CheckSumsPixels(const Contraction& contraction, const Schedule& s, const 
     }
   }
   if (s.b_keep > 0) return Refused("the pixels of x are not resident in shared memory; use b_keep=0");
+  if (contraction.taps == FilterTaps::kWindows) LS_TRY(CheckWindows(contraction, s));
   if (contraction.geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", contraction.geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));

@@ -6,6 +6,7 @@
 #include "compiler/plan/factor_packing.h"
 #include "compiler/plan/packing.h"
 #include "compiler/plan/reductions.h"
+#include "compiler/plan/slice_sums.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -40,6 +41,7 @@ class KernelPlanner {
     for (const OrderedReduction& reduction : reductions)
       PlaceInWorkspace(product.params, reduction.base, reduction.begin);
     plan_.launches.push_back(std::move(product));
+    LS_TRY(AddSliceSums());
     for (const ReductionPass& pass : PassesOf(reductions, plan_.workspace)) LS_TRY(AddReduction(pass));
     return std::move(plan_);
   }
@@ -61,11 +63,12 @@ class KernelPlanner {
   // The main kernel for one contraction, after what it needs was added.
   Result<PlannedLaunch> MakeProduct(size_t number, ir::Program program) {
     const Contraction contraction = ContractionOf(problem_, schedule_, number);
-    PlannedLaunch product{.purpose = LaunchPurpose::kMain,
-                          .repeats = number > 0,
-                          .overlaps = contraction.follows && program.OverlapsLaunches(),
-                          .params = BindParams(contraction, schedule_, program),
-                          .geometry = GeometryOf(program, DivisionOf(contraction))};
+    PlannedLaunch product{
+        .purpose = LaunchPurpose::kMain,
+        .repeats = number > 0,
+        .overlaps = contraction.taps == FilterTaps::kWindows || (contraction.follows && program.OverlapsLaunches()),
+        .params = BindParams(contraction, schedule_, program),
+        .geometry = GeometryOf(program, DivisionOf(contraction))};
     product.program = std::move(program);
     for (const PackStep& step : PackStepsOf(contraction, schedule_)) LS_TRY(AddPack(step, product));
     if (PacksFactors(contraction)) LS_TRY(AddFactorPack(contraction, product));
@@ -115,6 +118,20 @@ class KernelPlanner {
     return Ok();
   }
 
+  // The partial sums of split-K slices, with the grid of the main kernel.
+  Status AddSliceSums() {
+    const Contraction contraction = ContractionOf(problem_, schedule_);
+    if (!contraction.AddsSlicesApart(schedule_) || DivisionOf(contraction).partials == 0) return Ok();
+    LS_ASSIGN(ir::Program program, BuildSliceSums(contraction, schedule_, target_));
+    PlannedLaunch launch{.purpose = LaunchPurpose::kReduce,
+                         .overlaps = true,
+                         .params = BindParams(contraction, schedule_, program),
+                         .geometry = GeometryOf(program, DivisionOf(contraction))};
+    launch.program = std::move(program);
+    plan_.launches.push_back(std::move(launch));
+    return Ok();
+  }
+
   Status AddReduction(const ReductionPass& pass) {
     LS_ASSIGN(ir::Program program, BuildReduction(pass, target_));
     PlannedLaunch launch{.purpose = pass.fold > 0 ? LaunchPurpose::kFold : LaunchPurpose::kReduce,
@@ -144,7 +161,7 @@ MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   const Contraction contraction = ContractionOf(problem, schedule);
   const size_t steps = PackStepsOf(contraction, schedule).size() + (packs_factors ? 1 : 0);
   work.kernels = static_cast<int>(ContractionsOf(problem, schedule) * steps);
-  if (contraction.taps == FilterTaps::kPackedColumns) {
+  if (contraction.PacksTaps()) {
     constexpr ir::Operand kPixels = ir::Operand::kB;
     work.bytes += PackedBytes(contraction, schedule, kPixels) - BytesToPack(problem, schedule, kPixels);
   }
@@ -172,6 +189,11 @@ LaunchGeometry GeometryOf(const ir::Program& product, const WorkDivision& divisi
 
 PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Program& product) {
   PlanMoves moves{.before = PackMoves(problem, schedule)};
+  const Contraction contraction = ContractionOf(problem, schedule);
+  if (contraction.AddsSlicesApart(schedule)) {
+    const WorkPlan work = PlanWork(contraction, schedule);
+    moves.after = {.kernels = 1, .bytes = work.Tiles() * work.slices * ir::WorkspaceOf(product).PartialBytes()};
+  }
   if (!OrdersReductions(problem)) return moves;
   PlanWorkspace workspace;
   for (const ReductionPass& pass : PassesOf(ReductionsOf(problem, schedule, product, workspace), workspace)) {

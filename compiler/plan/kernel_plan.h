@@ -6,6 +6,7 @@
 //            rows to blocks (compiler/plan/factor_packing.h)
 //   product  the main kernel: the tile program of problem and schedule; once for each contraction of the problem, each
 //            after the packing that it needs
+//   reduce   adds the partial sums of split-K slices (compiler/plan/slice_sums.h)
 //   fold     reduces very many partial rows to few
 //   reduce   adds up partial rows in a fixed order (compiler/plan/reductions.h)
 //

@@ -231,7 +231,7 @@ TEST(PlanKernels, PacksThePixelsOfEachOperand) {
 
 // Of few channels: a row of nine taps of five channels, padded to 48 columns, for each position.
 TEST(PlanKernels, PacksPixelsAsRowsOfTaps) {
-  const char *problem = "conv_wgrad n=2 h=9 w=11 c=5 k=64 r=3 s=3",
+  const char *problem = "conv_wgrad n=2 h=11 w=13 c=5 k=64 r=3 s=3 dilation=2",
              *schedule = "tile=64x48x64 stages=4 acc=1 b_load=pack d_store=direct";
   const Planned planned = PlanOf(problem, schedule);
   ASSERT_EQ(planned.purposes(), (Purposes{LaunchPurpose::kPack, LaunchPurpose::kMain}));
@@ -244,7 +244,32 @@ TEST(PlanKernels, PacksPixelsAsRowsOfTaps) {
   EXPECT_EQ(planned.plan.workspace.Bytes(), kCounters + kCopy);
   EXPECT_EQ(planned.Product().geometry.grid, 1u) << "one product for all taps";
   const PlanMoves moves = MovesOf(planned.problem, planned.schedule, planned.Product().program);
-  EXPECT_EQ(moves.before, (MoveWork{1, 2 * 9 * 11 * 5 * 2 + static_cast<int64_t>(kCopy)}));
+  EXPECT_EQ(moves.before, (MoveWork{1, 2 * 11 * 13 * 5 * 2 + static_cast<int64_t>(kCopy)}));
+}
+
+TEST(PlanKernels, PacksPixelsAsLinesAndAddsSlicesApart) {
+  const char *problem = "conv_wgrad n=2 h=16 w=16 c=3 k=64 r=7 s=7 pad=3 stride=2",
+             *schedule = "tile=64x256x64 stages=4 acc=1 b_load=pack d_store=direct split_k=7";
+  const Planned planned = PlanOf(problem, schedule);
+  using enum LaunchPurpose;
+  ASSERT_EQ(planned.purposes(), (Purposes{kPack, kMain, kReduce}));
+  const PlannedLaunch &pack = planned.plan.launches[0], &sums = planned.plan.launches[2];
+  constexpr int64_t kLines = 2 * 11, kLine = (7 * 16 + 64) * 2;  // bytes
+  EXPECT_EQ(pack.geometry.grid, kLines);
+  EXPECT_EQ(planned.Product().geometry.grid, 2u) << "one tile of two blocks of K";
+  EXPECT_EQ(sums.geometry.grid, planned.Product().geometry.grid);
+  EXPECT_TRUE(planned.Product().overlaps && sums.overlaps);
+  const PlanMoves moves = MovesOf(planned.problem, planned.schedule, planned.Product().program);
+  EXPECT_EQ(moves.before, (MoveWork{1, 2 * 16 * 16 * 3 * 2 + kLines * kLine}));
+  EXPECT_EQ(moves.after, (MoveWork{1, 2 * 64 * 256 * 4}));
+}
+
+// As many as six are added by the CTA that ends last.
+TEST(PlanKernels, AddsFewSlicesInTheMainKernel) {
+  const char* problem = "conv_wgrad n=8 h=14 w=14 c=128 k=128 r=3 s=3 pad=1";
+  EXPECT_EQ(PlanOf(problem, "tile=128x128x64 stages=4 acc=1 split_k=6").purposes(), Purposes{LaunchPurpose::kMain});
+  EXPECT_EQ(PlanOf(problem, "tile=128x128x64 stages=4 acc=1 split_k=7").purposes(),
+            (Purposes{LaunchPurpose::kMain, LaunchPurpose::kReduce}));
 }
 
 }  // namespace

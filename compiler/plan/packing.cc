@@ -9,6 +9,7 @@
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/plan/filter_packing.h"
 #include "compiler/plan/im2col_packing.h"
+#include "compiler/plan/window_packing.h"
 #include "ir/builder.h"
 #include "ir/element_type.h"
 
@@ -178,7 +179,7 @@ Status CheckPacks(const Contraction& contraction, const Schedule& schedule, cons
           ErrorCode::kUnsupported,
           Cat(name, "_load=pack copies the rows of a matrix; of a convolution use ", name, "_load=tma or copy"));
     }
-    if (operand == Operand::kB && contraction.taps == FilterTaps::kPackedColumns) continue;
+    if (operand == Operand::kB && contraction.PacksTaps()) continue;
     if (source.kind == SourceKind::kPixels && !PixelsAreEven(source.memory)) {
       return MakeError(ErrorCode::kUnsupported,
                        Cat(name,
@@ -218,6 +219,7 @@ OperandSource SourceForProduct(const Contraction& contraction, const Schedule& s
   const OperandSource& source = contraction.Of(operand);
   if (!IsPacked(schedule, operand)) return source;
   if (operand == Operand::kB && contraction.taps == FilterTaps::kPackedColumns) return Im2colMatrix(contraction);
+  if (operand == Operand::kB && contraction.taps == FilterTaps::kWindows) return PackedLines(contraction);
   return source.kind == SourceKind::kFilter ? PackedFilter(contraction, schedule) : Packed(source);
 }
 
@@ -246,7 +248,7 @@ std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule
     PackStep step{contraction, schedule};
     if (kind != SourceKind::kPixels) {
       step.contraction = OfStoredDepth(contraction, operand);
-    } else if (operand == Operand::kA || contraction.taps != FilterTaps::kPackedColumns) {
+    } else if (operand == Operand::kA || !contraction.PacksTaps()) {
       step.contraction = RowsOfPixels(contraction, operand);
       step.contraction.taps = FilterTaps::kMatrices;
     }
@@ -267,12 +269,16 @@ bool IsFilterStep(const Contraction& contraction, const Schedule& schedule) {
 bool IsIm2colStep(const Contraction& contraction, const Schedule& schedule) {
   return contraction.taps == FilterTaps::kPackedColumns && IsPacked(schedule, Operand::kB);
 }
+bool IsWindowStep(const Contraction& contraction, const Schedule& schedule) {
+  return contraction.taps == FilterTaps::kWindows && IsPacked(schedule, Operand::kB);
+}
 
 }  // namespace
 
 Result<ir::Program> BuildPack(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   if (IsFilterStep(contraction, schedule)) return BuildFilterPack(contraction, schedule, target);
   if (IsIm2colStep(contraction, schedule)) return BuildIm2colPack(contraction, target);
+  if (IsWindowStep(contraction, schedule)) return BuildWindowPack(contraction, target);
   ir::Program program;
   program.name = "pack";
   program.target = std::string(target.name);
@@ -298,6 +304,7 @@ LaunchGeometry PackLaunch(const Contraction& contraction, const Schedule& schedu
                           int sm_count) {
   if (IsFilterStep(contraction, schedule)) return LaunchOver(TilesOfFilter(contraction, program), program, sm_count);
   if (IsIm2colStep(contraction, schedule)) return LaunchOver(TilesOfIm2col(contraction, program), program, sm_count);
+  if (IsWindowStep(contraction, schedule)) return LaunchOver(TilesOfWindows(contraction, program), program, sm_count);
   // A CTA copies a tile of each operand.
   int64_t tiles = 0;
   for (const Operand operand : kPackableOperands) {
