@@ -175,7 +175,7 @@ TEST(WindowPack, IsCleanForTheAssembler) {
   for (const target::Target& target : target::Targets()) {
     for (const char* type : {"x=bf16", "x=e4m3"}) {
       for (const char* extents :
-           {"h=5 w=9 s=3", "h=9 w=9 r=7 s=7 stride=2", "h=19 w=19 r=11 s=11 stride=4", "d=3 h=5 w=9 t=2"}) {
+           {"h=5 w=9 s=3", "h=9 w=9 r=7 s=7 stride=2", "h=19 w=19 r=11 s=11 stride=4", "d=3 h=5 w=9 t=2 s=2"}) {
         const Problem problem = *ParseProblem(std::string("conv_wgrad c=3 k=8 ") + extents + " " + type);
         const auto program = compiler::BuildPack(compiler::ContractionOf(problem, schedule), schedule, target);
         ASSERT_TRUE(program.has_value()) << program.error().message;
