@@ -394,6 +394,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"live_rows", &Program::live_rows, Presence::kOptional},
     Field{"diagonal_blocks", &Program::diagonal_blocks, Presence::kOptional},
+    JoinedField{"patch", 'x', std::array{&Program::patch_d, &Program::patch_h, &Program::patch_w}, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"operand_bits", &Program::operand_bits, Presence::kOptional},
     Field{"sparse", &Program::sparse_a, Presence::kOptional},

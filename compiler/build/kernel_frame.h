@@ -30,6 +30,7 @@ struct KernelParts {
   EpilogueTerms terms{};
   int live_rows = 0;               // ir::Program
   int diagonal_blocks = 1;         // the same
+  Spatial patch{1, 1, 1};          // the same
   bool overlaps_launches = false;  // the same
   bool has_waves = false;          // CTAs have several tiles
   KLoop k{};

@@ -65,18 +65,40 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   }
   // A position of the implicit-GEMM index; the batch is the group of channels.
   const ir::PixelPitches pitches = ir::PixelPitchesOf(operand);
+  RowPlace place{};
+  // The first pixel of a position's patch.
+  const auto pixel = [&](Value* position, size_t d, int patch) {
+    if (cx.program.Patch() == 1) return position;
+    Value* first = b.CreateMul(position, e.C32(static_cast<uint32_t>(patch)));
+    place.left[d] = b.CreateSub(cx.Param(ir::kSpatialBindings[d].pixels), first);
+    return first;
+  };
   Value* q = b.CreateURem(row, cx.Param(Binding::kPaddedQ));
   Value* rest = b.CreateUDiv(row, cx.Param(Binding::kPaddedQ));
-  Value* offset = scaled(q, ir::PitchOf(operand));
-  offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutP)), pitches.row));
+  Value* offset = scaled(pixel(q, 0, cx.program.patch_w), ir::PitchOf(operand));
+  Value* p = pixel(b.CreateURem(rest, cx.Param(Binding::kOutP)), 1, cx.program.patch_h);
+  offset = b.CreateAdd(offset, scaled(p, pitches.row));
   rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
   if (cx.program.FindParam(Binding::kOutO) != nullptr) {
-    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), pitches.plane));
+    Value* o = pixel(b.CreateURem(rest, cx.Param(Binding::kOutO)), 2, cx.program.patch_d);
+    offset = b.CreateAdd(offset, scaled(o, pitches.plane));
     rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
-  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
-  return {b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ))), offset};
+  place.offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
+  place.inside = b.CreateAnd(inside, b.CreateICmpULT(q, cx.Param(Binding::kOutQ)));
+  return place;
+}
+
+PatchColumn ColumnOfPatch(const RoleContext& cx, Value* column) {
+  auto& b = cx.e.ir();
+  const auto constant = [&](int value) { return cx.e.C32(static_cast<uint32_t>(value)); };
+  Value* channels = b.CreateUDiv(cx.Param(Binding::kN), constant(cx.program.Patch()));
+  Value* pixel = b.CreateUDiv(column, channels);
+  Value *width = constant(cx.program.patch_w), *height = constant(cx.program.patch_h);
+  Value* row = b.CreateUDiv(pixel, width);
+  return {b.CreateSub(column, b.CreateMul(pixel, channels)),
+          {b.CreateURem(pixel, width), b.CreateURem(row, height), b.CreateUDiv(row, height)}};
 }
 
 RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance) {
@@ -127,13 +149,32 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
       first_columns_[index_.RowOf(j)] = first_column;
       from = b.CreateSub(from, b.CreateZExt(first_column, cx.e.I64()));
     }
-    Value* offset = b.CreateAdd(place.offset, from);
+    Value* offset = cx.program.Patch() > 1 ? place.offset : b.CreateAdd(place.offset, from);
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
-    rows_[index_.RowOf(j)] = {place.inside, base};
+    rows_[index_.RowOf(j)] = {place.inside, base, place.left};
+  }
+  if (cx.program.Patch() == 1) return;
+  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+    if (runs_.find(index_.ColumnOf(j)) == runs_.end()) runs_[index_.ColumnOf(j)] = RunOfPatch(attrs, j);
   }
 }
 
+GlobalFragment::PatchRun GlobalFragment::RunOfPatch(const ir::GlobalAttrs& attrs, int j) const {
+  auto& b = cx_.e.ir();
+  const auto wide = [&](Value* number) { return b.CreateZExt(number, cx_.e.I64()); };
+  const PatchColumn column = ColumnOfPatch(cx_, index_.Column(j));
+  const ir::PixelPitches pitches = ir::PixelPitchesOf(attrs.operand);
+  Value* offset = b.CreateAdd(wide(column.channel),
+                              b.CreateMul(wide(column.pixel[0]), cx_.Param(ir::PitchOf(attrs.operand))));
+  offset = b.CreateAdd(offset, b.CreateMul(wide(column.pixel[1]), cx_.Param(pitches.row)));
+  if (cx_.program.FindParam(Binding::kOutO) != nullptr)
+    offset = b.CreateAdd(offset, b.CreateMul(wide(column.pixel[2]), cx_.Param(pitches.plane)));
+  return {b.CreateMul(offset, cx_.e.C64(bytes_)), column.pixel};
+}
+
 Value* GlobalFragment::Address(int j) const {
+  if (!runs_.empty())
+    return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, runs_.at(index_.ColumnOf(j)).offset);
   return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, cx_.e.C64(index_.ColumnOf(j) * bytes_));
 }
 
@@ -141,7 +182,14 @@ Value* GlobalFragment::Inside(int j) const {
   auto& b = cx_.e.ir();
   Value* column = index_.Column(j);
   if (!first_columns_.empty()) column = b.CreateSub(column, first_columns_.at(index_.RowOf(j)));
-  return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(column, columns_));
+  const RowPlace& row = rows_.at(index_.RowOf(j));
+  Value* inside = b.CreateAnd(row.inside, b.CreateICmpULT(column, columns_));
+  if (runs_.empty()) return inside;
+  const PatchRun& run = runs_.at(index_.ColumnOf(j));
+  for (size_t d = 0; d < row.left.size(); ++d) {
+    if (row.left[d] != nullptr) inside = b.CreateAnd(inside, b.CreateICmpULT(run.pixel[d], row.left[d]));
+  }
+  return inside;
 }
 
 std::vector<Value*> Run(const Fragment& fragment, int first, int count) {

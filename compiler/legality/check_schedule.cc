@@ -452,6 +452,9 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
+  if (geometry.HasPatches() && s.d_store != StorePath::kDirect)
+    return Refused(Cat("the columns of a row are channels of several pixels of ", contraction.d.name,
+                       ", one for each remainder by the stride; use d_store=direct"));
   if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(contraction, s, target));
   if (s.split_k > 1 && geometry.known_filter)
     return Refused(
