@@ -82,10 +82,10 @@ bool IsElementwise(const Epilogue& epilogue) {
   });
 }
 
-// Columns of the tensor core that the products of a position take, at least.
-int64_t ColumnsOfTaps(const Spatial& taps, int64_t columns) {
-  constexpr int64_t kLeastColumns = 16;
-  return taps[kDepth] * taps[kHeight] * taps[kWidth] * base::RoundUp(columns, kLeastColumns);
+// What the products of a position take: a tile of pixels is loaded for each tap, in the time of so many columns (H200).
+int64_t TimeOfTaps(const Spatial& taps, int64_t columns) {
+  constexpr int64_t kColumnsOfLoad = 128;
+  return taps[kDepth] * taps[kHeight] * taps[kWidth] * base::RoundUp(columns, kColumnsOfLoad);
 }
 
 }  // namespace
@@ -99,9 +99,9 @@ bool TakesPatches(const ConvProblem& problem, const Schedule& schedule) {
   const std::vector<GradientPhase> phases = PhasesOf(problem);
   const GradientPatch patch = PatchOf(problem);
   int64_t of_phases = 0;
-  for (const GradientPhase& phase : phases) of_phases += ColumnsOfTaps(phase.taps, problem.c);
+  for (const GradientPhase& phase : phases) of_phases += TimeOfTaps(phase.taps, problem.c);
   const auto pixels = static_cast<int64_t>(phases.size());
-  return pixels > 1 && ColumnsOfTaps(patch.taps, pixels * problem.c) <= of_phases;
+  return pixels > 1 && TimeOfTaps(patch.taps, pixels * problem.c) <= of_phases;
 }
 
 int DirectRunOf(const Schedule& schedule, ConvPass pass) {

@@ -82,7 +82,7 @@ struct ConvGeometry {
 inline bool TakesAllPhases(const Schedule& schedule) { return schedule.reuse == Reuse::kDirect; }
 
 // Whether a gradient of x is one contraction of which a position is a patch of pixels, one of each phase: of pixels of
-// so few bytes that most columns of a phase's tile would be idle, and if that multiplies no more than the phases do.
+// so few bytes that most columns of a phase's tile would be idle, and if its taps take no more time than theirs.
 bool TakesPatches(const ConvProblem& problem, const Schedule& schedule);
 
 // With reuse=direct: adjacent outputs of a row that a thread computes, or whose gradients it holds at a time. Of a

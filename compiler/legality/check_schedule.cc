@@ -59,7 +59,8 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   if (held && many_lines && ir::OrdersReductions(epilogue, contraction.numerics)) return kOrderedAccumulators;
   if (blocks_of_rows && reductions > 0 && matrices && s.rows == RowSide::kN) return kMatrixReductionAccumulators;
   if (blocks_of_rows && reductions > 1) return kReductionAccumulators;
-  if (Copies(s) || s.split_k > 1 || contraction.beta != 0) return kMostAccumulators;
+  if (Copies(s) || s.split_k > 1 || contraction.beta != 0 || contraction.geometry.HasPatches())
+    return kMostAccumulators;
   const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
