@@ -58,6 +58,10 @@ Schedule WithPaths(const Contraction& contraction, const Target& target, Schedul
     shape.b_load = in_place && addressable(Operand::kB) ? LoadPath::kTma : packs ? LoadPath::kPack : LoadPath::kCopy;
   }
   shape.d_store = StorePath::kTma;
+  if (contraction.geometry.HasPatches()) {
+    shape.d_store = StorePath::kDirect;
+    return shape;
+  }
   // A bulk store would also write rows of the next group, and what is between blocks on a diagonal.
   const bool windows = contraction.taps == compiler::FilterTaps::kWindows;
   if (!contraction.grouped && !contraction.IsDiagonal() && !windows && addressable(Operand::kD)) return shape;

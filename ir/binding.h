@@ -56,6 +56,9 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(ConvStride, "conv_stride_", kInt32, "whd")                                                            \
   FAMILY(Pad, "pad_", kInt32, "whd")                                                                           \
   FAMILY(Dilation, "dilation_", kInt32, "whd")                                                                 \
+  FAMILY(Pixels, "pixels_", kInt32, "whd")                                                                     \
+  FAMILY(StoredTaps, "stored_taps_", kInt32, "srt")                                                            \
+  FAMILY(TapDilation, "tap_dilation_", kInt32, "srt")                                                          \
   FAMILY(Alpha, "alpha", kFloat, "")                                                                           \
   FAMILY(Beta, "beta", kFloat, "")                                                                             \
   /* operands and numbers of the epilogue */                                                                   \
@@ -107,7 +110,9 @@ enum class BindingFamily : uint8_t {
   BINDING(FirstTap, FirstTap, 0) \
   BINDING(TapMoveS, TapMove, 0) BINDING(TapMoveR, TapMove, 1) BINDING(TapMoveT, TapMove, 2) \
   LS_SPATIAL_BINDINGS(BINDING, ConvStride) \
-  LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) \
+  LS_SPATIAL_BINDINGS(BINDING, Pad) LS_SPATIAL_BINDINGS(BINDING, Dilation) LS_SPATIAL_BINDINGS(BINDING, Pixels) \
+  BINDING(StoredTapsS, StoredTaps, 0) BINDING(StoredTapsR, StoredTaps, 1) BINDING(StoredTapsT, StoredTaps, 2) \
+  BINDING(TapDilationS, TapDilation, 0) BINDING(TapDilationR, TapDilation, 1) BINDING(TapDilationT, TapDilation, 2) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
   BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0) BINDING(Follows, Follows, 0) \
   BINDING(PackedLines, PackedLines, 0) BINDING(PackedPieces, PackedPieces, 0)
@@ -183,14 +188,20 @@ struct SpatialBindings {
   Binding stride, pad, dilation;  // stride, padding before the first pixel (negative: cropping), dilation
   Binding last_tap, tap_step;     // tap u is tap last_tap - u * tap_step of the filter in memory; of packed filters
   Binding tap_move;               // the same, counted over all taps in memory: first_tap + u * tap_move
+  // Where a row of D is a patch of pixels: those that D has, and of pixel i of the patch tap u is tap
+  // (last_tap + i - u * tap_step) / tap_dilation of the stored_taps ones in memory, where that is whole and one of them.
+  Binding pixels, stored_taps, tap_dilation;
 };
 inline constexpr SpatialBindings kSpatialBindings[] = {
     {Binding::kInW, Binding::kPaddedQ, Binding::kTapsS, Binding::kConvStrideW, Binding::kPadW, Binding::kDilationW,
-     Binding::kLastTapS, Binding::kTapStepS, Binding::kTapMoveS},
+     Binding::kLastTapS, Binding::kTapStepS, Binding::kTapMoveS, Binding::kPixelsW, Binding::kStoredTapsS,
+     Binding::kTapDilationS},
     {Binding::kInH, Binding::kOutP, Binding::kTapsR, Binding::kConvStrideH, Binding::kPadH, Binding::kDilationH,
-     Binding::kLastTapR, Binding::kTapStepR, Binding::kTapMoveR},
+     Binding::kLastTapR, Binding::kTapStepR, Binding::kTapMoveR, Binding::kPixelsH, Binding::kStoredTapsR,
+     Binding::kTapDilationR},
     {Binding::kInD, Binding::kOutO, Binding::kTapsT, Binding::kConvStrideD, Binding::kPadD, Binding::kDilationD,
-     Binding::kLastTapT, Binding::kTapStepT, Binding::kTapMoveT},
+     Binding::kLastTapT, Binding::kTapStepT, Binding::kTapMoveT, Binding::kPixelsD, Binding::kStoredTapsT,
+     Binding::kTapDilationT},
 };
 
 // The bindings of the row and plane strides of an operand of a convolution. The pixels of an activation are PitchOf

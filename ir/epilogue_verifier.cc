@@ -99,6 +99,20 @@ Status RoleVerifier::CheckRowMap(RowMap rows) const {
   return Broken(8, "rows belong to groups if and only if work does");
 }
 
+// What finds the pixels of a row that is a patch of them.
+Status RoleVerifier::CheckPatch(RowMap rows) const {
+  if (program_.Patch() == 1) return Ok();
+  if (rows != RowMap::kPixels) return Broken(8, "a patch is of pixels");
+  LS_TRY(Needs({Binding::kPixelsW, Binding::kPixelsH}));
+  if (program_.FindParam(Binding::kOutO) != nullptr) return Needs({Binding::kPixelsD});
+  return program_.patch_d == 1 ? Ok() : Broken(8, "a patch of several planes in images that have one");
+}
+
+// Of ops that take columns for what D has next to each other.
+Status RoleVerifier::CheckWholeColumns() const {
+  return program_.Patch() == 1 ? Ok() : Broken(12, "its columns are not channels of one pixel, but of a patch of them");
+}
+
 // The parameters that place rows of C or D in memory.
 Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   LS_TRY(Needs({PitchOf(operand)}));
@@ -108,6 +122,7 @@ Status RoleVerifier::NeedsRows(Operand operand, RowMap rows) const {
   if (rows == RowMap::kPixels && program_.box_lines == 0) LS_TRY(Needs({Binding::kPaddedQ}));
   if (rows == RowMap::kFilters) LS_TRY(Needs({Binding::kTapsS, Binding::kTapsR}));
   if (program_.HasWindows()) LS_TRY(Needs({Binding::kTapsS, Binding::kTapsR, Binding::kChannels}));
+  LS_TRY(CheckPatch(rows));
   return NeedsBounds(operand);
 }
 
@@ -121,6 +136,7 @@ Status RoleVerifier::CheckBulkStore(const Op& op) const {
 Status RoleVerifier::CheckStaging(const Op& op, int index) const {
   if (program_.diagonal_blocks > 1 || program_.HasWindows())
     return Broken(12, "rows in shared memory are whole rows of D, not blocks on a diagonal or windows");
+  LS_TRY(CheckWholeColumns());
   if (!InRange(index, 0, static_cast<int64_t>(program_.buffers.size()))) {
     return Broken(8, Cat("there is no buffer ", index));
   }
@@ -213,6 +229,7 @@ Status RoleVerifier::NeedsPointer(Binding base) const {
 Status RoleVerifier::CheckStep(const Op& op) const {
   if (op.kind == OpKind::kCombineVector) {
     const auto& attrs = op.As<CombineVectorAttrs>();
+    LS_TRY(CheckWholeColumns());
     if ((attrs.axis == BiasAxis::kNone) != attrs.blocks)
       return Broken(8, "a vector has an axis, block scale factors have none");
     LS_TRY(NeedsPointer(attrs.base));
@@ -229,6 +246,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
   }
   if (op.kind == OpKind::kReduce || op.kind == OpKind::kStorePartialRow) {
     const ReduceAttrs attrs = op.kind == OpKind::kReduce ? op.As<ReduceAttrs>() : op.As<StorePartialRowAttrs>().Sums();
+    LS_TRY(CheckWholeColumns());
     LS_TRY(NeedsPointer(attrs.base));
     if (attrs.gated) LS_TRY(Needs({Binding::kColumns}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));
@@ -247,6 +265,7 @@ Status RoleVerifier::CheckStep(const Op& op) const {
 
 // A fragment has whole blocks of columns of D.
 Status RoleVerifier::CheckQuantize(const Op& op) const {
+  LS_TRY(CheckWholeColumns());
   const auto& attrs = op.As<QuantizeAttrs>();
   const std::optional<BlockScaling> blocks = BlockScalingOf(attrs.scaling);
   if (!blocks || !CheckOutputScaling(attrs.type, attrs.scaling))
@@ -300,6 +319,7 @@ Status RoleVerifier::CheckPairs(const FragmentLayout& pairs) const {
 
 // Every input of the function is a parameter of the kernel, and its matrices have the layout of D.
 Status RoleVerifier::CheckCall(const Op& op) const {
+  LS_TRY(CheckWholeColumns());
   const auto& attrs = op.As<CallAttrs>();
   if (!InRange(attrs.function, 0, static_cast<int64_t>(program_.functions.size()))) {
     return Broken(8, Cat("there is no function ", attrs.function));

@@ -151,7 +151,13 @@ Status RoleVerifier::CheckPackFilter(const Op& op) const {
   LS_TRY(Needs({Binding::kBaseB, Binding::kPitchB, Binding::kStrideB, Binding::kRowB, Binding::kWorkspace, Binding::kN,
                 Binding::kChannels, Binding::kTapsS, Binding::kTapsR, Binding::kLastTapS, Binding::kLastTapR,
                 Binding::kTapStepS, Binding::kTapStepR}));
-  if (!op.As<PackFilterAttrs>().planes) return Ok();
+  const auto& attrs = op.As<PackFilterAttrs>();
+  const bool patch = program_.Patch() > 1;
+  if (patch && (!attrs.transposed || attrs.merged > 1 || (program_.patch_d > 1 && !attrs.planes)))
+    return Broken(8, "columns of several pixels are those of a gradient of x, without merged groups");
+  for (size_t d = 0; patch && d < (attrs.planes ? 3 : 2); ++d)
+    LS_TRY(Needs({kSpatialBindings[d].stored_taps, kSpatialBindings[d].tap_dilation}));
+  if (!attrs.planes) return Ok();
   return Needs({Binding::kPlaneB, Binding::kTapsT, Binding::kLastTapT, Binding::kTapStepT});
 }
 

@@ -15,7 +15,9 @@
 // Convolution. The rows of A and D are positions of an implicit-GEMM index over the images: `padded_q` positions a row,
 // of which the first `out_q` are output pixels, out_p rows, out_o planes, then the next image. The sums at positions
 // from out_q on are dropped; because of them each tap is at a constant distance in rows. A tile program of two spatial
-// dimensions has no planes.
+// dimensions has no planes. With a `patch` a row of D is not one pixel but that many in each dimension: position (q, p,
+// o) is pixels patch_w * q and so on, as far as D has them, and column ((d * patch_h + h) * patch_w + w) * channels + c
+// is channel c of the pixel that is w, h and d after the first one.
 //
 // Clusters. `cluster_m` x `cluster_n` CTAs run together; a cluster's output tiles are adjacent, and all of its CTAs run
 // the same number of iterations, though a tile may be outside of D. The CTA of index (i, j) has rank i + cluster_m * j.
@@ -110,6 +112,7 @@ struct Program {
   // each plane of taps `window_spans` times `window_lines` of them; a packed pixel has `window_rows` pixels one below
   // the other, each of `window_channels` elements. 0: they are its columns in memory.
   int window_lines = 0, window_spans = 0, window_rows = 0, window_channels = 0;
+  int patch_d = 1, patch_h = 1, patch_w = 1;  // pixels of D in each dimension that a row has, next to each other
   DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
   int operand_bits = 0;                     // of an element of A and B in shared memory; 0: those of operand_type
   bool sparse_a = false;                    // tiles of A have half of tile_k, and metadata
@@ -130,6 +133,8 @@ struct Program {
   int Steps() const { return tile_k / Depth(); }
   // Bytes of a row of A in shared memory that one instruction multiplies.
   int StepBytes() const { return Depth() / Compression(Operand::kA) * OperandBits() / 8; }
+  // Pixels of D that a row has.
+  int Patch() const { return patch_d * patch_h * patch_w; }
   // Rows of D that a tile computes.
   int TileRows() const { return live_rows == 0 ? tile_m : live_rows; }
   const Param* FindParam(Binding binding) const;

@@ -408,6 +408,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     Field{"box_columns", &Program::box_columns, Presence::kOptional},
     JoinedField{"windows", 'x', std::array{&Program::window_lines, &Program::window_spans}, Presence::kOptional},
     JoinedField{"window", 'x', std::array{&Program::window_rows, &Program::window_channels}, Presence::kOptional},
+    JoinedField{"patch", 'x', std::array{&Program::patch_d, &Program::patch_h, &Program::patch_w}, Presence::kOptional},
     Field{"operands", &Program::operand_type},
     Field{"operand_bits", &Program::operand_bits, Presence::kOptional},
     Field{"sparse", &Program::sparse_a, Presence::kOptional},

@@ -148,6 +148,8 @@ class RoleVerifier {
   Status CheckStaged(const Op& op, const Buffer& buffer) const;
   Status NeedsRows(Operand operand, RowMap rows) const;
   Status CheckRowMap(RowMap rows) const;
+  Status CheckPatch(RowMap rows) const;
+  Status CheckWholeColumns() const;
   Status CheckGlobal(const Op& op) const;
   Status CheckAccess(const Op& op, const GlobalAttrs& attrs) const;
   Status CheckHalves(BiasAxis axis, bool gated, bool halves) const;

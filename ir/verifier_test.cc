@@ -43,6 +43,7 @@ constexpr std::string_view kColumnScales = "gemm_slot_scales_rows_n_sm_90a_sched
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
 constexpr std::string_view kPixels = "conv_im2col_sm_100a_scheduled";
+constexpr std::string_view kPatch = "conv_patch_sm_90a_scheduled";
 constexpr std::string_view kGather = "conv_gather_sm_90a_scheduled";
 constexpr std::string_view kOffset = "conv_row_offset_sm_90a_scheduled";
 constexpr std::string_view kDepthwise = "conv_depthwise_sm_90a_scheduled";
@@ -69,7 +70,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
         kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,
-        kEarly,           kEarlyLowered}) {
+        kEarly,           kEarlyLowered, kPatch}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -311,6 +312,11 @@ constexpr Broken kBrokenConvolutions[] = {
     {1, kFused, "live_rows=120", "live_rows=-4", "live_rows=-4 is not an equal part of each 32 of 128 rows"},
     {1, kPixels, "operands=bf16", "diagonal_blocks=5000 operands=bf16", "diagonal_blocks=5000 is not 1 to 4096"},
     {12, kPixels, "operands=bf16", "diagonal_blocks=2 operands=bf16", "rows in shared memory are whole rows of D"},
+    {1, kPatch, "patch=1x2x2", "patch=1x0x2", "patch=1x0x2 is not 1 to 4096 pixels"},
+    {1, kPatch, "patch=1x2x2", "patch=1x64x128", "patch=1x64x128 is not 1 to 4096 pixels"},
+    {8, kPatch, "patch=1x2x2", "patch=2x2x2", "a patch of several planes in images that have one"},
+    {9, kPatch, "  param pixels_h\n", "", "param pixels_h is not declared"},
+    {12, kPixels, "operands=bf16", "patch=1x2x2 operands=bf16", "its columns are not channels of one pixel"},
     {3, kShift, "box=bf16[m:1 k:64]", "box=bf16[m:2 k:64]", "2 rows, not a multiple of 8"},
     {4, kShift, "channel x shared stages=3", "channel x shared stages=3 private", "channel x is a private ring, but not in Tensor Memory or filled by other roles"},
     {6, kShift, "          send %116\n", "          send %116\n          tensor.shift %116\n", "it is not legal in a role of kind load"},

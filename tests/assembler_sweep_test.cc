@@ -132,17 +132,20 @@ TEST(FilterPack, IsCleanForTheAssembler) {
     for (const char* type : {"y=bf16", "y=f16", "y=tf32", "y=e4m3", "y=s8"}) {
       for (const char* extents : {"w=9", "h=5 w=9", "d=3 h=5 w=9"}) {
         for (const char* schedule : {"a_load=tma b_load=pack", "a_load=copy b_load=pack"}) {
-          const Problem problem = *ParseProblem(std::string("conv_dgrad c=8 k=8 s=3 ") + extents + " " + type);
-          const Schedule decided = ParseSchedule(schedule)->value;
-          const auto program = compiler::BuildPack(compiler::ContractionOf(problem, decided), decided, target);
-          ASSERT_TRUE(program.has_value()) << program.error().message;
-          if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
-          const Status assembled = Assemble(*assembler, *program, target);
-          EXPECT_TRUE(assembled.has_value()) << target.name << " " << type << ": " << assembled.error().message;
+          for (const char* channels : {"conv_dgrad c=8 k=8 s=3 ", "conv_dgrad c=3 k=8 s=3 stride=2 "}) {
+            const Problem problem = *ParseProblem(std::string(channels) + extents + " " + type);
+            const Schedule decided = ParseSchedule(schedule)->value;
+            const auto program = compiler::BuildPack(compiler::ContractionOf(problem, decided), decided, target);
+            ASSERT_TRUE(program.has_value()) << program.error().message;
+            if (!kernels.insert(compiler::KernelKey(*program)).second) continue;
+            const Status assembled = Assemble(*assembler, *program, target);
+            EXPECT_TRUE(assembled.has_value()) << target.name << " " << type << ": " << assembled.error().message;
+          }
         }
       }
     }
-    EXPECT_EQ(kernels.size(), 3u * 2 * 2) << "for 1, 2 and 4 bytes, two and three dimensions, dense and aligned taps";
+    EXPECT_EQ(kernels.size(), 3u * 2 * (2 + 3))
+        << "for 1, 2 and 4 bytes, dense and aligned taps, two and three dimensions and patches in one to three";
   }
 }
 

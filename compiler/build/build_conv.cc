@@ -225,6 +225,7 @@ KernelParts ConvParts::Make() const {
                     .saturates = contraction_.sum == SumPrecision::kSaturate,
                     .terms = TermsOf(contraction_, ir::RowMap::kPixels, target_),
                     .live_rows = geometry_.stale > 0 ? geometry_.TileRows(schedule_) : 0,
+                    .patch = geometry_.patch,
                     .overlaps_launches = OverlapsLaunches(),
                     .k = k_};
   parts.loaders.reserve(2);

@@ -29,6 +29,7 @@ constexpr int kMostElements = 32;   // of a lane at once, that threads store
 // byte, which are packed in parts. Found by ptxas -v over random kernels.
 constexpr int kAddresses = 24, kOperands = 8, kDirectStores = 12, kStagedStores = 22, kByteElements = 12;
 constexpr int kWindowColumn = 8;  // for each column that is an element of a window
+constexpr int kPlaceInPatch = 2;  // of a run of columns, or of a row the pixels that are left of D
 
 int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks; }
 
@@ -66,7 +67,7 @@ int MatrixRegisters(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTe
   const bool words = type == DataType::kF32 || derivative;
   const int values = needs.single_accesses ? 2 * elements : words ? elements : elements / 2;
   // Elements of other rows are an address each, of pixels also what it follows from.
-  const int address = terms.rows == ir::RowMap::kPixels ? 3 : 2;
+  const int address = terms.rows != ir::RowMap::kPixels ? 2 : terms.patches ? 3 + kPlaceInPatch : 3;
   return values + (plan.rows_along_n ? address * elements / RowsAcross(layout) : 0);
 }
 
@@ -106,6 +107,7 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
     if (needs.program.HasWindows()) registers += kWindowColumn * along;
     // Columns that are rows of D are an address each, of a pixel also what its coordinates follow from.
     if (plan.rows_along_n) registers += (terms.rows == ir::RowMap::kPixels ? 4 : 2) * along;
+    if (terms.patches) registers += kPlaceInPatch * (row_vector + column_vector) / (needs.single_accesses ? 1 : 2);
   }
   if (terms.d_scale != OutputScaling::kNone) registers += elements;  // magnitudes, then what is quantised
   if (terms.bias != BiasAxis::kNone) registers += terms.bias == BiasAxis::kM ? row_vector : column_vector;

@@ -42,6 +42,7 @@ EpilogueTerms TermsOf(const Contraction& contraction, ir::RowMap rows, const tar
           .d_scale = contraction.d_scale,
           .promotes = Promotes(contraction, target),
           .rows = rows,
+          .patches = contraction.geometry.HasPatches(),
           .steps = contraction.epilogue(),
           .orders_reductions = ir::OrdersReductions(contraction.epilogue(), contraction.numerics)};
 }

@@ -32,6 +32,7 @@ struct EpilogueTerms {
   OutputScaling d_scale = OutputScaling::kNone;
   bool promotes = false;  // blocks of K are summed one by one, and their sums in f32 registers
   ir::RowMap rows = ir::RowMap::kMatrix;
+  bool patches = false;  // rows of D are patches of pixels, and columns have a place in them
   Epilogue steps{};
   bool orders_reductions = false;  // reductions of the steps are added in a fixed order
 

@@ -48,6 +48,9 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.live_rows = parts.live_rows;
   program.diagonal_blocks = parts.diagonal_blocks;
   NameWindows(parts.windows, program);
+  program.patch_d = static_cast<int>(parts.patch[kDepth]);
+  program.patch_h = static_cast<int>(parts.patch[kHeight]);
+  program.patch_w = static_cast<int>(parts.patch[kWidth]);
   if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
   program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;

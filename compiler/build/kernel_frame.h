@@ -32,7 +32,8 @@ struct KernelParts {
   int diagonal_blocks = 1;         // the same
   PixelWindows windows{};          // whose elements are columns of D, where it has any
   bool slices_apart = false;  // another kernel adds the partial sums of split-K slices (Contraction::AddsSlicesApart)
-  bool overlaps_launches = false;  // ir::Program
+  Spatial patch{1, 1, 1};          // the same
+  bool overlaps_launches = false;  // the same
   bool has_waves = false;          // CTAs have several tiles
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own

@@ -24,7 +24,20 @@ void PixelOutput::AddSizes(std::vector<ir::Param>& params) const {
     const ir::SpatialBindings& of = ir::kSpatialBindings[d];
     for (const Binding size : {of.outputs, of.taps, of.stride, of.pad, of.dilation}) params.push_back({size, {}});
     if (extents_) params.push_back({of.extent, {}});
+    if (contraction_.geometry.HasPatches()) params.push_back({of.pixels, {}});
   }
+}
+
+// The pixels of a patch in one row of the image are one run where there are no gaps between them, and all of them exist.
+int PixelOutput::AccessWidthOf(Operand operand, int run) const {
+  OperandSource pixels = contraction_.Of(operand);
+  const int64_t of_row = contraction_.geometry.patch[kWidth];
+  int64_t& pitch = pixels.memory.pitches[ir::StoredTensor::kPixel];
+  if (pitch == pixels.run && pixels.memory.extents[ir::StoredTensor::kPixel] % of_row == 0) {
+    pixels.run *= of_row;
+    pitch *= of_row;
+  }
+  return AccessWidth(pixels, run);
 }
 
 std::vector<ValueId> PixelOutput::StoreStart(Builder& b, ValueId row, const Corner&) const {

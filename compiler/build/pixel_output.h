@@ -19,7 +19,7 @@ class PixelOutput final : public OutputTensor {
 
   void AddPitches(ir::Operand operand, std::vector<ir::Param>& params) const override;
   void AddSizes(std::vector<ir::Param>& params) const override;
-  int AccessWidthOf(ir::Operand operand, int run) const override { return AccessWidth(contraction_.Of(operand), run); }
+  int AccessWidthOf(ir::Operand operand, int run) const override;
   std::vector<ir::ValueId> StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) const override;
   void BulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner& corner,
                  const std::vector<ir::ValueId>& start, const ir::BulkStoreAttrs& attrs) const override;

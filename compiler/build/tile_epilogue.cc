@@ -196,6 +196,8 @@ void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& pan
     if (plan_.bulk_stores && plan_.rows_along_n) start = output_.StoreStart(b, subtile.row, corner);
     steps_.Write(b, subtile, source.role.scales);
     if (store_ == StorePath::kDirect) {
+      // The place of a column in a patch would be computed early for all of a tile.
+      if (terms_.patches) subtile.column = b.Anew({subtile.column});
       b.GlobalStore(subtile.Operands(), steps_.AccessOf(Operand::kD, part.columns));
       return;
     }

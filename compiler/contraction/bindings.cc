@@ -157,7 +157,7 @@ MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& s
 // Whether only contractions over pixels have this number.
 constexpr bool IsOfPixels(BindingFamily family) {
   return family == BindingFamily::kRow || family == BindingFamily::kPlane ||
-         (family >= BindingFamily::kChannels && family <= BindingFamily::kDilation);
+         (family >= BindingFamily::kChannels && family <= BindingFamily::kTapDilation);
 }
 
 }  // namespace
@@ -218,6 +218,12 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.pad[DimensionOf(binding)]);
     case BindingFamily::kDilation:
       return Number(geometry.dilation[DimensionOf(binding)]);
+    case BindingFamily::kPixels:
+      return Number(c.d.memory.extents[StoredTensor::kPlane + DimensionOf(binding)]);
+    case BindingFamily::kStoredTaps:
+      return Number(c.b.memory.extents[StoredTensor::kPlane + DimensionOf(binding)]);
+    case BindingFamily::kTapDilation:
+      return Number(geometry.tap_dilation[DimensionOf(binding)]);
     case BindingFamily::kGroupRows:
       return Number(c.group_rows);
     case BindingFamily::kPackedLines:

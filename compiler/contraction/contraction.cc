@@ -141,6 +141,11 @@ void TakePhase(const ConvProblem& problem, const ConvGeometry& phase, OperandSou
   }
 }
 
+// Whether a gradient of x has a contraction for each of its phases.
+bool HasPhases(const ConvProblem& problem, const Schedule& schedule) {
+  return problem.pass == ConvPass::kDgrad && !TakesAllPhases(schedule) && !TakesPatches(problem, schedule);
+}
+
 // Groups of channels that the schedule makes one: none if it cannot, which CheckSchedule refuses.
 int64_t MergedGroups(const Problem& problem, const Schedule& schedule) {
   const auto* conv = std::get_if<ConvProblem>(&problem);
@@ -171,7 +176,7 @@ Contraction ContractionOfGroups(const Problem& problem, int64_t merged, const Sc
       },
       problem);
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  if (conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule)) {
+  if (conv != nullptr && HasPhases(*conv, schedule)) {
     TakePhase(*conv, contraction.geometry, contraction.c);
     TakePhase(*conv, contraction.geometry, contraction.d);
   }
@@ -243,8 +248,7 @@ int64_t Contraction::Iterations(const Schedule& schedule) const {
 
 size_t ContractionsOf(const Problem& problem, const Schedule& schedule) {
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
-  const bool has_phases = conv != nullptr && conv->pass == ConvPass::kDgrad && !TakesAllPhases(schedule);
-  return has_phases ? PhasesOf(*conv).size() : 1;
+  return conv != nullptr && HasPhases(*conv, schedule) ? PhasesOf(*conv).size() : 1;
 }
 
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number) {

@@ -113,7 +113,7 @@ struct Contraction {
 bool IsDepthwise(const Problem& problem);
 
 // Contractions that a problem is: one, but a gradient of x is one for each of its phases (GradientPhase), unless the
-// schedule takes them all at once.
+// schedule takes them all at once, or a position is a patch of them (GradientPatch).
 size_t ContractionsOf(const Problem& problem, const Schedule& schedule);
 // The one of this number. REQUIRES: the problem is complete and outlives the contraction.
 Contraction ContractionOf(const Problem& problem, const Schedule& schedule, size_t number = 0);

@@ -118,6 +118,32 @@ TEST(Contraction, OfAGradientOfXIsAConvolutionForEachPhase) {
   EXPECT_EQ(most.d.align, 8) << "a phase may begin at any pixel";
 }
 
+TEST(Contraction, OfAGradientOfFewChannelsHasAPatchOfPixelsForEachPosition) {
+  const Schedule schedule{.reuse = Reuse::kIm2col};
+  const Problem stem = Parsed("conv_dgrad n=2 h=9 w=11 c=3 k=64 r=7 s=7 pad=3 stride=2");
+  ASSERT_EQ(ContractionsOf(stem, schedule), 1u);
+  const Contraction dgrad = ContractionOf(stem, schedule);
+  EXPECT_EQ(dgrad.m, 2 * 5 * 6);
+  EXPECT_EQ(dgrad.n, 4 * 3);
+  EXPECT_EQ(dgrad.run, 64);
+  EXPECT_EQ(dgrad.runs, 4 * 4);
+  EXPECT_EQ(dgrad.geometry.patch, (Spatial{1, 2, 2}));
+  EXPECT_EQ(dgrad.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 9, 11, 3}));
+
+  // One product for each phase: pixels of 16 bytes, groups, steps that know a column's channel, and where the patch
+  // has more taps than all phases.
+  for (const char* phases : {
+           "conv_dgrad n=2 h=9 w=11 c=8 k=64 r=7 s=7 pad=3 stride=2",
+           "conv_dgrad n=2 h=9 w=11 c=6 k=64 r=7 s=7 pad=3 stride=2 groups=2",
+           "conv_dgrad n=2 h=9 w=11 c=3 k=64 r=7 s=7 pad=3 stride=2 epilogue=bias_c",
+           "conv_dgrad n=2 w=40 c=3 k=8 s=3 stride=2 dilation=3",
+       }) {
+    EXPECT_GT(ContractionsOf(Parsed(phases), schedule), 1u) << phases;
+  }
+  EXPECT_EQ(ContractionsOf(Parsed("conv_dgrad n=2 h=9 w=11 c=3 k=64 r=3 s=3 epilogue=residual+relu stride=2"), schedule),
+            1u);
+}
+
 TEST(Contraction, OfAGradientOfWHasPixelsAlongKAndATapForEachMatrix) {
   const Problem problem = Parsed("conv_wgrad n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 stride=2 groups=2");
   const Schedule schedule{.tile_k = 64};

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/integer_math.h"
+#include "ir/element_type.h"
+#include "ir/epilogue_steps.h"
 #include "ir/program.h"
 
 namespace laneshift::compiler {
@@ -67,6 +69,39 @@ int ConvGeometry::TileRows(const Schedule& schedule) const {
 int64_t ConvGeometry::CentreColumn() const {
   const bool same = stride[kWidth] == 1 && output[kWidth] == input[kWidth];
   return same && pad[kWidth] % dilation[kWidth] == 0 ? pad[kWidth] / dilation[kWidth] : -1;
+}
+
+namespace {
+
+// Whether no step takes columns for channels of one pixel.
+bool IsElementwise(const Epilogue& epilogue) {
+  return std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
+    const ir::StepInfo& info = ir::InfoOf(step.kind);
+    const bool by_element = info.operand == ir::StepOperand::kNone || ir::IsMatrix(info.operand);
+    return by_element && info.action != ir::StepAction::kCall && info.action != ir::StepAction::kGate;
+  });
+}
+
+// What the products of a position take: a tile of pixels is loaded for each tap, in the time of so many columns (H200).
+int64_t TimeOfTaps(const Spatial& taps, int64_t columns) {
+  constexpr int64_t kColumnsOfLoad = 128;
+  return taps[kDepth] * taps[kHeight] * taps[kWidth] * base::RoundUp(columns, kColumnsOfLoad);
+}
+
+}  // namespace
+
+bool TakesPatches(const ConvProblem& problem, const Schedule& schedule) {
+  constexpr int64_t kUnitBytes = 16;
+  const bool strided = problem.pass == ConvPass::kDgrad && problem.stride != Spatial{1, 1, 1};
+  if (!strided || TakesAllPhases(schedule) || problem.groups > 1) return false;
+  if (ir::BytesOf(problem.w, problem.c) >= kUnitBytes || problem.bias != ConvBias::kNone) return false;
+  if (!IsElementwise(problem.epilogue)) return false;
+  const std::vector<GradientPhase> phases = PhasesOf(problem);
+  const GradientPatch patch = PatchOf(problem);
+  int64_t of_phases = 0;
+  for (const GradientPhase& phase : phases) of_phases += TimeOfTaps(phase.taps, problem.c);
+  const auto pixels = static_cast<int64_t>(phases.size());
+  return pixels > 1 && TimeOfTaps(patch.taps, pixels * problem.c) <= of_phases;
 }
 
 int64_t ColumnsOfBox(const ConvGeometry& geometry) {
@@ -162,6 +197,22 @@ void PlanBoxes(int64_t positions, bool gradient, ConvGeometry& geometry) {
   }
 }
 
+// The same of patches, which have the pixels of all phases.
+void DescribePatches(const ConvProblem& problem, const GradientPatch& patch, ConvGeometry& geometry) {
+  geometry.input = problem.Output();
+  geometry.patch = patch.size;
+  geometry.output = patch.patches;
+  geometry.filter = patch.taps;
+  geometry.stride = {1, 1, 1};
+  geometry.pad = patch.pad;
+  geometry.dilation = patch.dilation;
+  geometry.last_tap = patch.last_tap;
+  geometry.tap_step = patch.tap_step;
+  geometry.tap_dilation = problem.dilation;
+  geometry.channels = problem.k;
+  geometry.filters = problem.c * patch.size[kDepth] * patch.size[kHeight] * patch.size[kWidth];
+}
+
 }  // namespace
 
 ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images, const Schedule& schedule,
@@ -169,6 +220,8 @@ ConvGeometry GeometryOf(const ConvProblem& problem, const OperandSource& images,
   ConvGeometry geometry{.images = problem.n};
   if (problem.pass == ConvPass::kDgrad && TakesAllPhases(schedule)) {
     DescribeWholeGradient(problem, geometry);
+  } else if (TakesPatches(problem, schedule)) {
+    DescribePatches(problem, PatchOf(problem), geometry);
   } else if (problem.pass == ConvPass::kDgrad) {
     const std::vector<GradientPhase> all = PhasesOf(problem);
     geometry.one_of_several = all.size() > 1;

@@ -37,8 +37,13 @@ struct ConvGeometry {
   // pixel where that is no whole number: a gradient of x whose threads take all phases at once.
   Spatial input{}, output{}, filter{}, stride{}, pad{}, dilation{};
   Spatial first{};                 // of a gradient of x: its GradientPhase::first
+  // Pixels of x that a position of its gradient is, in each dimension: all phases at once (GradientPatch). The columns
+  // of the product are then filters for each of them, and `filters` counts all.
+  Spatial patch{1, 1, 1};
   bool one_of_several = false;     // phases of a gradient of x, each a launch of the same kernel
-  Spatial last_tap{}, tap_step{};  // of a packed filter: tap u is tap last_tap - u * tap_step of the one in memory
+  // Of a packed filter: tap u is tap last_tap - u * tap_step of the one in memory, of a patch as GradientPatch says,
+  // whose taps tap_dilation divides.
+  Spatial last_tap{}, tap_step{}, tap_dilation{1, 1, 1};
   bool divides = false;
   int64_t images = 1;
   bool planes = false;                // three spatial dimensions
@@ -58,6 +63,7 @@ struct ConvGeometry {
   bool known_filter = false;
 
   bool Reuses() const { return !columns.empty(); }
+  bool HasPatches() const { return patch != Spatial{1, 1, 1}; }
   int Chains() const { return columns.empty() ? 0 : columns.back().chain + 1; }
   std::vector<Column> ColumnsOf(int chain) const;
   // Output positions of a tile.
@@ -79,6 +85,10 @@ struct ConvGeometry {
 
 // Whether a gradient of x is one contraction whatever its stride, not one for each phase.
 inline bool TakesAllPhases(const Schedule& schedule) { return schedule.reuse == Reuse::kDirect; }
+
+// Whether a gradient of x is one contraction of which a position is a patch of pixels, one of each phase: of pixels of
+// so few bytes that most columns of a phase's tile would be idle, and if its taps take no more time than theirs.
+bool TakesPatches(const ConvProblem& problem, const Schedule& schedule);
 
 // With reuse=direct: adjacent outputs that a thread computes, or whose gradients it holds at a time.
 inline constexpr int kDirectRuns[] = {8, 4}, kDirectGradientRuns[] = {8, 7, 4};

@@ -30,6 +30,39 @@ void PlanDimension(const ConvProblem& p, size_t d, int64_t first, GradientPhase&
 
 }  // namespace
 
+namespace {
+
+// One dimension. Pixel i of patch j meets tap t at pixel j + offset of y, where offset * stride = i + pad - t * dilation.
+void PlanDimension(const ConvProblem& p, size_t d, GradientPatch& patch) {
+  const int64_t stride = p.stride[d], dilation = p.dilation[d];
+  patch.size[d] = std::min(stride, p.input[d]);
+  patch.patches[d] = base::CeilDiv(p.input[d], patch.size[d]);
+  std::vector<int64_t> offsets;
+  for (int64_t i = 0; i < patch.size[d]; ++i) {
+    for (int64_t tap = 0; tap < p.filter[d]; ++tap) {
+      const int64_t distance = i + p.pad_before[d] - tap * dilation;
+      if (distance % stride == 0) offsets.push_back(distance / stride);
+    }
+  }
+  if (offsets.empty()) offsets.push_back(-patch.patches[d]);  // every patch reads before the first pixel
+  std::sort(offsets.begin(), offsets.end());
+  int64_t step = 0;
+  for (const int64_t offset : offsets) step = std::gcd(step, offset - offsets.front());
+  patch.dilation[d] = std::max<int64_t>(step, 1);
+  patch.taps[d] = (offsets.back() - offsets.front()) / patch.dilation[d] + 1;
+  patch.pad[d] = -offsets.front();
+  patch.last_tap[d] = p.pad_before[d] + stride * patch.pad[d];
+  patch.tap_step[d] = stride * patch.dilation[d];
+}
+
+}  // namespace
+
+GradientPatch PatchOf(const ConvProblem& p) {
+  GradientPatch patch;
+  for (size_t d = 0; d < p.stride.size(); ++d) PlanDimension(p, d, patch);
+  return patch;
+}
+
 std::vector<GradientPhase> PhasesOf(const ConvProblem& p) {
   std::vector<GradientPhase> phases;
   const auto residues = [&](int d) {

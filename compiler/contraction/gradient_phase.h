@@ -25,4 +25,19 @@ struct GradientPhase {
 // Those that have pixels, by falling number of taps. REQUIRES: the problem is complete.
 std::vector<GradientPhase> PhasesOf(const ConvProblem& problem);
 
+// All phases at once: a convolution with stride 1 over the gradient of y that computes, at each position, a patch of
+// adjacent pixels of x, one of each phase. Its taps are those that any of them meets.
+struct GradientPatch {
+  Spatial size{};     // pixels of a patch: those of one period of the stride
+  Spatial patches{};  // how many there are; the last ones may have pixels after the end of x
+  Spatial taps{};     // where none meets any pixel, one that reads outside of the gradient of y
+  // Patch j and tap u meet pixel j - pad + u * dilation of y.
+  Spatial pad{}, dilation{};
+  // Pixel i of a patch meets it with tap (last_tap + i - u * tap_step) / the problem's dilation of the filter, where
+  // that is a whole number and one of its taps.
+  Spatial last_tap{}, tap_step{};
+};
+// REQUIRES: the problem is complete.
+GradientPatch PatchOf(const ConvProblem& problem);
+
 }  // namespace laneshift::compiler

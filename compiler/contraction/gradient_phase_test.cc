@@ -68,7 +68,32 @@ INSTANTIATE_TEST_SUITE_P(
                     "conv_dgrad w=20 c=8 k=8 s=4 pad=2 stride=6 dilation=4",
                     "conv_dgrad w=20 c=8 k=8 s=4 pad=5:1 stride=4 dilation=6",
                     "conv_dgrad d=5 h=6 w=7 c=8 k=8 t=3 r=2 s=4 pad=1:2,0,2 stride=2,3,1 dilation=1,2,2",
-                    "conv_dgrad h=2 w=1 c=8 k=8 r=3 s=3 stride=4 pad=1"));
+                    "conv_dgrad h=2 w=1 c=8 k=8 r=3 s=3 stride=4 pad=1",
+                    "conv_dgrad h=224 w=223 c=3 k=64 r=7 s=7 stride=2 pad=3", "conv_dgrad w=9 c=3 k=8 s=2 stride=7 pad=1",
+                    "conv_dgrad w=40 c=3 k=8 s=3 stride=2 pad=3 dilation=3"));
+
+// The patch has the same products as its phases, at one position of y for each of its taps.
+TEST_P(Phases, OfAPatchMeetWhatTheForwardConvolutionMeets) {
+  const ConvProblem p = ConvOf(GetParam());
+  const GradientPatch patch = PatchOf(p);
+  for (size_t d = 0; d < p.stride.size(); ++d) {
+    std::set<Meeting> meetings;
+    for (int64_t j = 0; j < patch.patches[d]; ++j) {
+      for (int64_t u = 0; u < patch.taps[d]; ++u) {
+        const int64_t out = j - patch.pad[d] + u * patch.dilation[d];
+        for (int64_t i = 0; i < patch.size[d]; ++i) {
+          const int64_t pixel = j * patch.size[d] + i, distance = patch.last_tap[d] + i - u * patch.tap_step[d];
+          const int64_t tap = distance / p.dilation[d];
+          if (distance < 0 || distance % p.dilation[d] != 0 || tap >= p.filter[d]) continue;
+          if (pixel < p.input[d] && out >= 0 && out < p.Output()[d]) meetings.insert({pixel, tap, out});
+        }
+      }
+    }
+    EXPECT_EQ(meetings, MeetingsOf(p, d)) << "dimension " << d;
+    EXPECT_GE(patch.patches[d] * patch.size[d], p.input[d]) << "dimension " << d;
+    EXPECT_LT((patch.patches[d] - 1) * patch.size[d], p.input[d]) << "dimension " << d;
+  }
+}
 
 TEST(Phases, OfStrideOneAreOneWithAllTapsInReverse) {
   const std::vector<GradientPhase> phases =
@@ -94,6 +119,18 @@ TEST(Phases, OfStrideTwoShareTheTapsAmongThem) {
   EXPECT_EQ(phases[0].last_tap, (Spatial{0, 2, 2}));
   EXPECT_EQ(phases[0].tap_step, (Spatial{1, 2, 2}));
   EXPECT_EQ(phases[3].taps, (Spatial{1, 1, 1}));
+}
+
+// Of an RGB stem: 4 x 4 pixels of y, where the phases have 49 taps together.
+TEST(Phases, OfAPatchShareWhatTheyMeet) {
+  const GradientPatch patch = PatchOf(ConvOf("conv_dgrad h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2"));
+  EXPECT_EQ(patch.size, (Spatial{1, 2, 2}));
+  EXPECT_EQ(patch.patches, (Spatial{1, 112, 112}));
+  EXPECT_EQ(patch.taps, (Spatial{1, 4, 4}));
+  EXPECT_EQ(patch.pad, (Spatial{0, 1, 1}));
+  EXPECT_EQ(patch.dilation, (Spatial{1, 1, 1}));
+  EXPECT_EQ(patch.last_tap, (Spatial{0, 5, 5}));
+  EXPECT_EQ(patch.tap_step, (Spatial{1, 2, 2}));
 }
 
 }  // namespace

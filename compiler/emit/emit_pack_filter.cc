@@ -1,7 +1,9 @@
 // Filters in another order: a lane makes one row of the copy, and stores its elements as 16-byte words. Transposed
 // ones it reads from several filters, adjacent lanes adjacent channels.
+#include <optional>
 #include <vector>
 
+#include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
 
 namespace laneshift::compiler {
@@ -27,8 +29,9 @@ class FilterPackEmitter {
   // `element`: the first one of a tap, in a row of the copy. `matrix`: a tap of a group of the copy, taps fastest.
   void Emit(Value* element, Value* row, Value* matrix) {
     Value* group = matrix;
-    Value* tap = Tap(matrix, group);
     row_ = b_.CreateAdd(row, cx_.lane);
+    if (cx_.program.Patch() > 1) of_patch_ = ColumnOfPatch(cx_, row_);
+    Value* tap = Tap(matrix, group);
     Value* to = b_.CreateMul(Wide(b_.CreateAdd(b_.CreateMul(group, rows_), row_)), RowPitch());
     to = Address(Binding::kWorkspace, b_.CreateAdd(to, b_.CreateMul(Wide(tap_), Wide(tap_pitch_))));
     Value* filters = attrs_.transposed ? elements_ : rows_;
@@ -57,6 +60,7 @@ class FilterPackEmitter {
       Value* taps = cx_.Param(of.taps);
       Value* step = b_.CreateMul(b_.CreateURem(rest, taps), cx_.Param(of.tap_step));
       Value* own = b_.CreateSub(cx_.Param(of.last_tap), step);
+      if (of_patch_) own = TapOfPixel(b_.CreateAdd(own, of_patch_->pixel[d]), of);
       offset = b_.CreateAdd(offset, b_.CreateMul(Wide(own), cx_.Param(kDistances[d])));
       rest = b_.CreateUDiv(rest, taps);
       taps_ = b_.CreateMul(taps_, taps);
@@ -69,6 +73,16 @@ class FilterPackEmitter {
       tap_pitch_ = b_.CreateMul(pieces, e_.C32(piece_));
     }
     return offset;
+  }
+
+  // The one that the pixel of the lane's row meets, or none: negative numbers are large ones, too.
+  Value* TapOfPixel(Value* distance, const ir::SpatialBindings& of) {
+    Value* dilation = cx_.Param(of.tap_dilation);
+    Value* tap = b_.CreateUDiv(distance, dilation);
+    Value* whole = b_.CreateICmpEQ(b_.CreateMul(tap, dilation), distance);
+    Value* meets = b_.CreateAnd(whole, b_.CreateICmpULT(tap, cx_.Param(of.stored_taps)));
+    meets_ = meets_ == nullptr ? meets : b_.CreateAnd(meets_, meets);
+    return b_.CreateSelect(meets, tap, e_.C32(0));
   }
 
   // Of the copy, in elements.
@@ -86,7 +100,8 @@ class FilterPackEmitter {
   };
   Origin OriginOf(Value* element) {
     Value* exists = IsInside(element);
-    Value* channel = attrs_.transposed ? row_ : element;
+    Value* channel = of_patch_ ? of_patch_->channel : attrs_.transposed ? row_ : element;
+    if (meets_ != nullptr) exists = b_.CreateAnd(exists, meets_);
     if (attrs_.merged > 1) {
       Value* of_row = b_.CreateUDiv(rows_, e_.C32(attrs_.merged));
       Value* of_element = b_.CreateUDiv(elements_, e_.C32(attrs_.merged));
@@ -128,6 +143,8 @@ class FilterPackEmitter {
   const int bytes_, piece_;                                        // of an element, and elements of a piece
   Value *const elements_, *const rows_;                            // of a tap, and of a group, in the copy
   Value* row_ = nullptr;                                           // of the lane, in its group
+  std::optional<PatchColumn> of_patch_{};                          // what the row is of, where pixels have own taps
+  Value* meets_ = nullptr;                                         // whether its pixel meets the tap, there
   Value *tap_ = nullptr, *taps_ = nullptr, *tap_pitch_ = nullptr;  // in the copy
 };
 

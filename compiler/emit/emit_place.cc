@@ -102,17 +102,27 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   }
   // A position of the implicit-GEMM index; the batch is the group of channels.
   const ir::PixelPitches pitches = ir::PixelPitchesOf(operand);
+  RowPlace place{};
+  // The first pixel of a position's patch.
+  const auto pixel = [&](Value* position, size_t d, int patch) {
+    if (cx.program.Patch() == 1) return position;
+    Value* first = b.CreateMul(position, e.C32(static_cast<uint32_t>(patch)));
+    place.left[d] = b.CreateSub(cx.Param(ir::kSpatialBindings[d].pixels), first);
+    return first;
+  };
   const Position at = PositionOf(cx, row);
   Value* rest = at.rest;
-  Value* offset = scaled(at.q, ir::PitchOf(operand));
-  offset = b.CreateAdd(offset, scaled(at.p, pitches.row));
+  Value* offset = scaled(pixel(at.q, 0, cx.program.patch_w), ir::PitchOf(operand));
+  offset = b.CreateAdd(offset, scaled(pixel(at.p, 1, cx.program.patch_h), pitches.row));
   if (cx.program.FindParam(Binding::kOutO) != nullptr) {
-    offset = b.CreateAdd(offset, scaled(b.CreateURem(rest, cx.Param(Binding::kOutO)), pitches.plane));
+    Value* o = pixel(b.CreateURem(rest, cx.Param(Binding::kOutO)), 2, cx.program.patch_d);
+    offset = b.CreateAdd(offset, scaled(o, pitches.plane));
     rest = b.CreateUDiv(rest, cx.Param(Binding::kOutO));
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
-  offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
-  return {IsOutput(cx, row, at), offset};
+  place.offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
+  place.inside = IsOutput(cx, row, at);
+  return place;
 }
 
 ColumnPlace PlaceInWindow(const RoleContext& cx, Value* column) {
@@ -139,6 +149,17 @@ ColumnPlace PlaceInWindow(const RoleContext& cx, Value* column) {
   Value* place = b.CreateAdd(b.CreateMul(plane, rows), row);
   place = b.CreateAdd(b.CreateMul(place, taps), tap);
   return {inside, b.CreateAdd(b.CreateMul(place, channels), channel)};
+}
+
+PatchColumn ColumnOfPatch(const RoleContext& cx, Value* column) {
+  auto& b = cx.e.ir();
+  const auto constant = [&](int value) { return cx.e.C32(static_cast<uint32_t>(value)); };
+  Value* channels = b.CreateUDiv(cx.Param(Binding::kN), constant(cx.program.Patch()));
+  Value* pixel = b.CreateUDiv(column, channels);
+  Value *width = constant(cx.program.patch_w), *height = constant(cx.program.patch_h);
+  Value* row = b.CreateUDiv(pixel, width);
+  return {b.CreateSub(column, b.CreateMul(pixel, channels)),
+          {b.CreateURem(pixel, width), b.CreateURem(row, height), b.CreateUDiv(row, height)}};
 }
 
 RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace& first, Value* row, int distance) {
@@ -190,14 +211,31 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
       first_columns_[index_.RowOf(j)] = first_column;
       from = b.CreateSub(from, b.CreateZExt(first_column, cx.e.I64()));
     }
-    Value* offset = b.CreateAdd(place.offset, from);
+    Value* offset = cx.program.Patch() > 1 ? place.offset : b.CreateAdd(place.offset, from);
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
-    rows_[index_.RowOf(j)] = {place.inside, base};
+    rows_[index_.RowOf(j)] = {place.inside, base, place.left};
+  }
+  if (cx.program.Patch() == 1) return;
+  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+    if (runs_.find(index_.ColumnOf(j)) == runs_.end()) runs_[index_.ColumnOf(j)] = RunOfPatch(attrs, j);
   }
   for (int j = 0; j < layout.Registers() && cx.program.HasWindows(); ++j) {
     if (windows_.find(index_.ColumnOf(j)) == windows_.end())
       windows_[index_.ColumnOf(j)] = PlaceInWindow(cx, index_.Column(j));
   }
+}
+
+GlobalFragment::PatchRun GlobalFragment::RunOfPatch(const ir::GlobalAttrs& attrs, int j) const {
+  auto& b = cx_.e.ir();
+  const auto wide = [&](Value* number) { return b.CreateZExt(number, cx_.e.I64()); };
+  const PatchColumn column = ColumnOfPatch(cx_, index_.Column(j));
+  const ir::PixelPitches pitches = ir::PixelPitchesOf(attrs.operand);
+  Value* offset = b.CreateAdd(wide(column.channel),
+                              b.CreateMul(wide(column.pixel[0]), cx_.Param(ir::PitchOf(attrs.operand))));
+  offset = b.CreateAdd(offset, b.CreateMul(wide(column.pixel[1]), cx_.Param(pitches.row)));
+  if (cx_.program.FindParam(Binding::kOutO) != nullptr)
+    offset = b.CreateAdd(offset, b.CreateMul(wide(column.pixel[2]), cx_.Param(pitches.plane)));
+  return {b.CreateMul(offset, cx_.e.C64(bytes_)), column.pixel};
 }
 
 Value* GlobalFragment::Address(int j) const {
@@ -206,6 +244,8 @@ Value* GlobalFragment::Address(int j) const {
     Value* column = b.CreateZExt(windows_.at(index_.ColumnOf(j)).column, cx_.e.I64());
     return b.CreateAdd(rows_.at(index_.RowOf(j)).offset, b.CreateMul(column, cx_.e.C64(bytes_)));
   }
+  if (!runs_.empty())
+    return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, runs_.at(index_.ColumnOf(j)).offset);
   return cx_.e.ir().CreateAdd(rows_.at(index_.RowOf(j)).offset, cx_.e.C64(index_.ColumnOf(j) * bytes_));
 }
 
@@ -214,7 +254,14 @@ Value* GlobalFragment::Inside(int j) const {
   if (!windows_.empty()) return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, windows_.at(index_.ColumnOf(j)).inside);
   Value* column = index_.Column(j);
   if (!first_columns_.empty()) column = b.CreateSub(column, first_columns_.at(index_.RowOf(j)));
-  return b.CreateAnd(rows_.at(index_.RowOf(j)).inside, b.CreateICmpULT(column, columns_));
+  const RowPlace& row = rows_.at(index_.RowOf(j));
+  Value* inside = b.CreateAnd(row.inside, b.CreateICmpULT(column, columns_));
+  if (runs_.empty()) return inside;
+  const PatchRun& run = runs_.at(index_.ColumnOf(j));
+  for (size_t d = 0; d < row.left.size(); ++d) {
+    if (row.left[d] != nullptr) inside = b.CreateAnd(inside, b.CreateICmpULT(run.pixel[d], row.left[d]));
+  }
+  return inside;
 }
 
 std::vector<Value*> Run(const Fragment& fragment, int first, int count) {

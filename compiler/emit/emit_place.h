@@ -3,6 +3,7 @@
 // Thread-safety: none; as the emitter that they write with.
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -39,10 +40,12 @@ class ElementIndex {
 // The row of D before which those of a tile are inside: that of its group, where rows belong to groups.
 Value* EndOfRows(const RoleContext& cx);
 
-// A row of C or D: whether it is inside, and the element offset of its first column.
+// A row of C or D: whether it is inside, and the element offset of its first column. Where a row is a patch of pixels,
+// also how many there are from its first one on in each dimension, width first.
 struct RowPlace {
   Value* inside;
   Value* offset;
+  std::array<Value*, 3> left{};
 };
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch);
 
@@ -52,6 +55,13 @@ struct ColumnPlace {
 };
 // REQUIRES: the program has windows.
 ColumnPlace PlaceInWindow(const RoleContext& cx, Value* column);
+// What a column is where a row is a patch of pixels: a channel of one of them. The place of the pixel in the patch, width
+// first.
+struct PatchColumn {
+  Value* channel;
+  std::array<Value*, 3> pixel;
+};
+PatchColumn ColumnOfPatch(const RoleContext& cx, Value* column);
 
 // The row `distance` after `row`, whose place is `first`, in the same line of pixels: lines of the index are multiples
 // of a lane's run of rows.
@@ -76,11 +86,19 @@ class GlobalFragment {
   Value* Inside(int j) const;
 
  private:
+  // A run of columns of a patch: the bytes from the address of the row, and the place of its pixel.
+  struct PatchRun {
+    Value* offset;
+    std::array<Value*, 3> pixel;
+  };
+  PatchRun RunOfPatch(const ir::GlobalAttrs& attrs, int j) const;
+
   const RoleContext& cx_;
   const ElementIndex index_;
   const int bytes_;
   Value* columns_;
   std::map<int, RowPlace> rows_;         // by the constant part of the row; `offset` is the address of its first column
+  std::map<int, PatchRun> runs_;         // by the constant part of the column, where rows are patches
   std::map<int, Value*> first_columns_;  // of the block that a row has, where D is the blocks on a diagonal
   std::map<int, ColumnPlace> windows_;   // by the constant part of the column, where columns are elements of windows
 };

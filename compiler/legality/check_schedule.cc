@@ -59,7 +59,8 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   if (held && many_lines && ir::OrdersReductions(epilogue, contraction.numerics)) return kOrderedAccumulators;
   if (blocks_of_rows && reductions > 0 && matrices && s.rows == RowSide::kN) return kMatrixReductionAccumulators;
   if (blocks_of_rows && reductions > 1) return kReductionAccumulators;
-  if (Copies(s) || s.split_k > 1 || contraction.beta != 0) return kMostAccumulators;
+  if (Copies(s) || s.split_k > 1 || contraction.beta != 0 || contraction.geometry.HasPatches())
+    return kMostAccumulators;
   const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
@@ -452,6 +453,9 @@ Status CheckPixels(const Contraction& contraction, const Schedule& s, const Targ
   if (geometry.positions > kMostPositions)
     return Refused(Cat("the convolution has ", geometry.positions, " positions; at most ", kMostPositions,
                        " are supported; split the images"));
+  if (geometry.HasPatches() && s.d_store != StorePath::kDirect)
+    return Refused(Cat("the columns of a row are channels of several pixels of ", contraction.d.name,
+                       ", one for each remainder by the stride; use d_store=direct"));
   if (s.reuse != Reuse::kIm2col) LS_TRY(CheckReuse(contraction, s, target));
   if (s.split_k > 1 && geometry.known_filter)
     return Refused(

@@ -31,7 +31,7 @@ DataType TypeOfSize(DataType type) {
 bool ReadsFilterInPlace(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   constexpr int kPatternBytes = 1024, kPatternRows = 8;
   const int64_t a_bytes = base::RoundUp(schedule.tile_m, kPatternRows) * contraction.a.BytesOf(schedule.tile_k);
-  return contraction.merged == 1 && schedule.a_load != LoadPath::kCopy && schedule.reuse != Reuse::kLaneShift &&
+  return contraction.merged == 1 && !contraction.geometry.HasPatches() && schedule.a_load != LoadPath::kCopy && schedule.reuse != Reuse::kLaneShift &&
          !Transposes(contraction.b, target) && a_bytes % kPatternBytes == 0;
 }
 
@@ -72,6 +72,9 @@ Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedu
   program.tile_n = kLanes;
   program.tile_k = 1;
   program.threads = kWarps * kLanes;
+  program.patch_d = static_cast<int>(contraction.geometry.patch[kDepth]);
+  program.patch_h = static_cast<int>(contraction.geometry.patch[kHeight]);
+  program.patch_w = static_cast<int>(contraction.geometry.patch[kWidth]);
   const bool planes = contraction.geometry.planes;
   for (const Binding binding : {Binding::kBaseB, Binding::kPitchB, Binding::kStrideB, Binding::kRowB})
     program.params.push_back({binding});
@@ -82,6 +85,8 @@ Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedu
   for (size_t d = 0; d < dimensions; ++d) {
     const ir::SpatialBindings& of = ir::kSpatialBindings[d];
     for (const Binding binding : {of.taps, of.last_tap, of.tap_step}) program.params.push_back({binding});
+    if (program.Patch() == 1) continue;
+    for (const Binding binding : {of.stored_taps, of.tap_dilation}) program.params.push_back({binding});
   }
   AddRole(program, {.name = "copy_b", .kind = ir::RoleKind::kCopy, .warps = kWarps}, [&](Builder& b) {
     const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);

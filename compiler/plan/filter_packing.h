@@ -3,7 +3,8 @@
 // read K as one run over all taps, taps follow each other without gaps.
 //
 //   gradient of x    a convolution whose filters are the channels of x, and whose channels are those of y: transposed,
-//                    the taps in the order in which the contraction counts them (GradientPhase)
+//                    the taps in the order in which the contraction counts them (GradientPhase); where a position is a
+//                    patch of pixels (GradientPatch) a row for each channel of each, with zeros for taps that miss it
 //   merged groups    (Contraction::merged) a matrix of blocks: those on its diagonal are the filters of one group each,
 //                    and the others are zero
 //
