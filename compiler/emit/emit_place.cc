@@ -215,8 +215,7 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
     Value* base = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes_)));
     rows_[index_.RowOf(j)] = {place.inside, base, place.left};
   }
-  if (cx.program.Patch() == 1) return;
-  for (int j = 0; j < layout.Registers(); j += attrs.vector) {
+  for (int j = 0; j < layout.Registers() && cx.program.Patch() > 1; j += attrs.vector) {
     if (runs_.find(index_.ColumnOf(j)) == runs_.end()) runs_[index_.ColumnOf(j)] = RunOfPatch(attrs, j);
   }
   for (int j = 0; j < layout.Registers() && cx.program.HasWindows(); ++j) {
