@@ -140,8 +140,10 @@ Status CheckHeader(const Program& program, const target::Target& target) {
     if (program.HasWindows() ? extent < 1 || extent > kMaxExtent : extent != 0)
       return BrokenRule(1, Cat("an extent ", extent, " of windows is not 1 to ", kMaxExtent, ", or not 0 without any"));
   }
-  for (const int pixels : {program.patch_d, program.patch_h, program.patch_w}) {
-    if (pixels < 1 || pixels > kMaxExtent || program.Patch() > kMaxExtent)
+  int64_t pixels = 1;
+  for (const int extent : {program.patch_d, program.patch_h, program.patch_w}) {
+    pixels *= extent;
+    if (extent < 1 || pixels > kMaxExtent)
       return BrokenRule(1, Cat("patch=", program.patch_d, "x", program.patch_h, "x", program.patch_w, " is not 1 to ",
                                kMaxExtent, " pixels"));
   }

@@ -131,12 +131,13 @@ TEST(Contraction, OfAGradientOfFewChannelsHasAPatchOfPixelsForEachPosition) {
   EXPECT_EQ(dgrad.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 9, 11, 3}));
 
   // One product for each phase: pixels of 16 bytes, groups, steps that know a column's channel, and where the patch
-  // has more taps than all phases.
+  // has more taps than all phases, or too many pixels.
   for (const char* phases : {
            "conv_dgrad n=2 h=9 w=11 c=8 k=64 r=7 s=7 pad=3 stride=2",
            "conv_dgrad n=2 h=9 w=11 c=6 k=64 r=7 s=7 pad=3 stride=2 groups=2",
            "conv_dgrad n=2 h=9 w=11 c=3 k=64 r=7 s=7 pad=3 stride=2 epilogue=bias_c",
            "conv_dgrad n=2 w=40 c=3 k=8 s=3 stride=2 dilation=3",
+           "conv_dgrad n=1 h=66 w=66 c=3 k=8 r=66 s=66 stride=66",
        }) {
     EXPECT_GT(ContractionsOf(Parsed(phases), schedule), 1u) << phases;
   }

@@ -91,17 +91,14 @@ int64_t TimeOfTaps(const Spatial& taps, int64_t columns) {
 }  // namespace
 
 bool TakesPatches(const ConvProblem& problem, const Schedule& schedule) {
-  constexpr int64_t kUnitBytes = 16;
+  constexpr int64_t kUnitBytes = 16, kMostPixels = 4096;
   const bool strided = problem.pass == ConvPass::kDgrad && problem.stride != Spatial{1, 1, 1};
   if (!strided || TakesAllPhases(schedule) || problem.groups > 1) return false;
   if (ir::BytesOf(problem.w, problem.c) >= kUnitBytes || problem.bias != ConvBias::kNone) return false;
   if (!IsElementwise(problem.epilogue)) return false;
-  const std::vector<GradientPhase> phases = PhasesOf(problem);
   const GradientPatch patch = PatchOf(problem);
-  int64_t of_phases = 0;
-  for (const GradientPhase& phase : phases) of_phases += TimeOfTaps(phase.taps, problem.c);
-  const auto pixels = static_cast<int64_t>(phases.size());
-  return pixels > 1 && TimeOfTaps(patch.taps, pixels * problem.c) <= of_phases;
+  return patch.Pixels() > 1 && patch.Pixels() <= kMostPixels &&
+         TimeOfTaps(patch.taps, patch.Pixels() * problem.c) <= TimeOfTaps(patch.taps_of_phases, problem.c);
 }
 
 int64_t ColumnsOfBox(const ConvGeometry& geometry) {
@@ -210,7 +207,7 @@ void DescribePatches(const ConvProblem& problem, const GradientPatch& patch, Con
   geometry.tap_step = patch.tap_step;
   geometry.tap_dilation = problem.dilation;
   geometry.channels = problem.k;
-  geometry.filters = problem.c * patch.size[kDepth] * patch.size[kHeight] * patch.size[kWidth];
+  geometry.filters = problem.c * patch.Pixels();
 }
 
 }  // namespace

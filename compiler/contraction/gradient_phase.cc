@@ -39,10 +39,12 @@ void PlanDimension(const ConvProblem& p, size_t d, GradientPatch& patch) {
   patch.patches[d] = base::CeilDiv(p.input[d], patch.size[d]);
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i < patch.size[d]; ++i) {
+    const size_t before = offsets.size();
     for (int64_t tap = 0; tap < p.filter[d]; ++tap) {
       const int64_t distance = i + p.pad_before[d] - tap * dilation;
       if (distance % stride == 0) offsets.push_back(distance / stride);
     }
+    patch.taps_of_phases[d] += std::max<int64_t>(1, static_cast<int64_t>(offsets.size() - before));
   }
   if (offsets.empty()) offsets.push_back(-patch.patches[d]);  // every patch reads before the first pixel
   std::sort(offsets.begin(), offsets.end());

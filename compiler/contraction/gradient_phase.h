@@ -36,6 +36,9 @@ struct GradientPatch {
   // Pixel i of a patch meets it with tap (last_tap + i - u * tap_step) / the problem's dilation of the filter, where
   // that is a whole number and one of its taps.
   Spatial last_tap{}, tap_step{};
+  Spatial taps_of_phases{};  // together, those of GradientPhase
+
+  int64_t Pixels() const { return size[kDepth] * size[kHeight] * size[kWidth]; }
 };
 // REQUIRES: the problem is complete.
 GradientPatch PatchOf(const ConvProblem& problem);

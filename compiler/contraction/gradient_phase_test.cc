@@ -93,6 +93,11 @@ TEST_P(Phases, OfAPatchMeetWhatTheForwardConvolutionMeets) {
     EXPECT_GE(patch.patches[d] * patch.size[d], p.input[d]) << "dimension " << d;
     EXPECT_LT((patch.patches[d] - 1) * patch.size[d], p.input[d]) << "dimension " << d;
   }
+  int64_t taps = 0;
+  const std::vector<GradientPhase> phases = PhasesOf(p);
+  for (const GradientPhase& phase : phases) taps += phase.taps[kDepth] * phase.taps[kHeight] * phase.taps[kWidth];
+  EXPECT_EQ(patch.taps_of_phases[kDepth] * patch.taps_of_phases[kHeight] * patch.taps_of_phases[kWidth], taps);
+  EXPECT_EQ(patch.Pixels(), static_cast<int64_t>(phases.size()));
 }
 
 TEST(Phases, OfStrideOneAreOneWithAllTapsInReverse) {
