@@ -210,12 +210,11 @@ TEST(Contraction, OfAPackedGradientOfWHasTapsAsColumns) {
   }
 }
 
-// All channels of a pixel are columns of one matrix, K are the taps, and rows of the index are whole runs of a thread.
+// All channels of a pixel are columns of one matrix, K are the taps, and the index has whole boxes.
 TEST(Contraction, OfADirectConvolutionJoinsTheChannels) {
   const Problem problem = Parsed("conv n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 groups=24 beta=1");
-  Schedule direct{.tile_m = 128, .tile_n = 64, .tile_k = 16};
+  Schedule direct{.tile_m = 48, .tile_n = 64, .tile_k = 16};
   direct.math_warpgroups = 2;
-  direct.a_load = LoadPath::kCopy;
   direct.reuse = Reuse::kDirect;
   const auto expect_joined = [&](const Contraction& joined, int64_t run, int64_t positions) {
     EXPECT_EQ(joined.geometry.direct_run, run);
@@ -227,16 +226,17 @@ TEST(Contraction, OfADirectConvolutionJoinsTheChannels) {
     EXPECT_EQ(joined.Blocks(direct), 1);
     for (const OperandSource& pixels : {joined.a, joined.c, joined.d}) EXPECT_EQ(pixels.run, 24);
   };
-  expect_joined(ContractionOf(problem, direct), 4, 2 * 9 * 12);
-  direct.tile_m = 256;
-  expect_joined(ContractionOf(problem, direct), 8, 2 * 9 * 16);
+  // Boxes of 4 and of 8 lines of 12 outputs: 12 lines and 16 lines for 9.
+  expect_joined(ContractionOf(problem, direct), 4, 2 * 12 * 12);
+  direct.tile_m = 96;
+  expect_joined(ContractionOf(problem, direct), 4, 2 * 16 * 12);
   // From one schedule to the other and back.
   const Contraction groups = ContractionOf(problem);
   EXPECT_EQ(groups.n, 1);
   EXPECT_EQ(groups.batch, 24);
   EXPECT_EQ(groups.a.run, 1);
   const Contraction joined = groups.Under(problem, direct);
-  expect_joined(joined, 8, 2 * 9 * 16);
+  expect_joined(joined, 4, 2 * 16 * 12);
   const Contraction again = joined.Under(problem, Schedule{.reuse = Reuse::kIm2col});
   EXPECT_EQ(again.n, 1);
   EXPECT_EQ(again.batch, 24);
@@ -247,7 +247,7 @@ TEST(Contraction, OfADirectConvolutionJoinsTheChannels) {
 TEST(Contraction, OfADirectGradientOfXReadsFiltersAsRowsOfTaps) {
   const Problem problem = Parsed("conv_dgrad n=2 h=9 w=11 c=24 k=24 r=3 s=3 pad=1 groups=24");
   EXPECT_EQ(ContractionOf(problem).b.inner_axis, ir::Axis::kN);
-  const Contraction direct = ContractionOf(problem, Schedule{.a_load = LoadPath::kCopy, .reuse = Reuse::kDirect});
+  const Contraction direct = ContractionOf(problem, Schedule{.reuse = Reuse::kDirect});
   EXPECT_EQ(direct.b.outer_axis, ir::Axis::kN);
   EXPECT_EQ(direct.b.inner_axis, ir::Axis::kK);
   EXPECT_EQ(direct.run, 9);
@@ -256,7 +256,7 @@ TEST(Contraction, OfADirectGradientOfXReadsFiltersAsRowsOfTaps) {
 // One contraction for all phases: pixel i and tap t meet pixel (i - pad + t * dilation) / stride of y.
 TEST(Contraction, OfADirectGradientOfXTakesAllPhases) {
   const Problem problem = Parsed("conv_dgrad n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 stride=2,1 groups=24");
-  const Schedule phases{.reuse = Reuse::kIm2col}, direct{.a_load = LoadPath::kCopy, .reuse = Reuse::kDirect};
+  const Schedule phases{.reuse = Reuse::kIm2col}, direct{.tile_m = 36, .reuse = Reuse::kDirect};
   EXPECT_EQ(ContractionsOf(problem, phases), 2u);
   ASSERT_EQ(ContractionsOf(problem, direct), 1u);
   const auto expect_whole = [](const Contraction& whole) {
@@ -265,7 +265,7 @@ TEST(Contraction, OfADirectGradientOfXTakesAllPhases) {
     EXPECT_EQ(whole.geometry.pad, (Spatial{0, 1, 2}));
     EXPECT_EQ(whole.geometry.output, (Spatial{1, 9, 11}));
     EXPECT_EQ(whole.geometry.input, (Spatial{1, 5, 11}));
-    EXPECT_EQ(whole.m, 2 * 9 * 16);
+    EXPECT_EQ(whole.m, 2 * 9 * 12);  // boxes of 3 lines of 12 outputs
     EXPECT_EQ(whole.run, 15);
     EXPECT_EQ(whole.d.first, 0);
     EXPECT_EQ(whole.d.memory.extents, (ir::StoredTensor::Dimensions{2, 1, 9, 11, 24}));
@@ -281,17 +281,17 @@ TEST(Contraction, OfADirectGradientOfXTakesAllPhases) {
   EXPECT_EQ(again.d.memory.pitches, phase.d.memory.pitches);
 }
 
-// Filters are rows, taps columns, and K the positions, in whole runs of a thread.
+// Filters are rows, taps columns, and K the positions, in boxes of whole runs of a thread.
 TEST(Contraction, OfADirectGradientOfFiltersJoinsTheChannels) {
   const Problem problem = Parsed("conv_wgrad n=2 h=9 w=11 c=24 k=24 r=3 s=5 pad=1,2 groups=24 beta=1");
-  const Schedule tensor{.tile_k = 64}, direct{.tile_k = 224, .a_load = LoadPath::kCopy, .reuse = Reuse::kDirect};
+  const Schedule tensor{.tile_k = 64}, direct{.tile_k = 48, .reuse = Reuse::kDirect};
   const auto expect_joined = [](const Contraction& joined) {
     EXPECT_EQ(joined.taps, FilterTaps::kColumns);
-    EXPECT_EQ(joined.geometry.direct_run, 7);
+    EXPECT_EQ(joined.geometry.direct_run, 8);
     EXPECT_EQ(joined.m, 24);
     EXPECT_EQ(joined.n, 15);
     EXPECT_EQ(joined.batch, 1);
-    EXPECT_EQ(joined.run, 2 * 9 * 14);
+    EXPECT_EQ(joined.run, 2 * 9 * 16);
     for (const OperandSource& pixels : {joined.a, joined.b}) EXPECT_EQ(pixels.run, 24);
     EXPECT_EQ(joined.d.memory.extents, (ir::StoredTensor::Dimensions{24, 1, 1, 1, 15}));
   };

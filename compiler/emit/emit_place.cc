@@ -218,9 +218,13 @@ GlobalFragment::GlobalFragment(const RoleContext& cx, const ir::FragmentLayout& 
   for (int j = 0; j < layout.Registers() && cx.program.Patch() > 1; j += attrs.vector) {
     if (runs_.find(index_.ColumnOf(j)) == runs_.end()) runs_[index_.ColumnOf(j)] = RunOfPatch(attrs, j);
   }
-  for (int j = 0; j < layout.Registers() && cx.program.HasWindows(); ++j) {
-    if (windows_.find(index_.ColumnOf(j)) == windows_.end())
-      windows_[index_.ColumnOf(j)] = PlaceInWindow(cx, index_.Column(j));
+  if (!cx.program.HasWindows()) return;
+  // Computed for this fragment only: those of a whole tile would be held in registers at a time.
+  Value* own = cx.e.Anew(index_.first_column);
+  for (int j = 0; j < layout.Registers(); ++j) {
+    const int constant = index_.ColumnOf(j);
+    if (windows_.find(constant) != windows_.end()) continue;
+    windows_[constant] = PlaceInWindow(cx, b.CreateAdd(own, cx.e.C32(static_cast<uint32_t>(constant))));
   }
 }
 
