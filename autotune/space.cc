@@ -294,27 +294,22 @@ class ShapeList {
     if (contraction_.a.kind == SourceKind::kMatrix) return AddGemv(direct);
     // Of the whole filter: the first phase of a gradient of x may have fewer.
     const int64_t taps = contraction_.Under(problem_, direct).geometry.taps;
-    const int tile_taps =
-        static_cast<int>(base::RoundUp(std::min(taps, kMostDirectTaps), int64_t{compiler::kDirectTapGroup}));
-    if (contraction_.SumsPixels()) return AddDirectGradient(direct, tile_taps);
-    AddDepthwise(direct, tile_taps);
+    const int64_t tile_taps = base::RoundUp(std::min(taps, kMostDirectTaps), int64_t{compiler::kDirectTapGroup});
+    contraction_.SumsPixels() ? AddDirectGradient(direct, tile_taps) : AddDepthwise(direct, tile_taps);
   }
-
-  compiler::ConvGeometry GeometryOf(const Schedule& shape) const {
-    return contraction_.Under(problem_, shape).geometry;
+  std::set<int> BoxesOf(const Schedule& shape, int64_t runs) const {
+    return BoxSizes(contraction_.Under(problem_, shape).geometry, runs);
   }
-  void AddDepthwise(Schedule shape, int tile_taps) {
+  void AddDepthwise(Schedule shape, int64_t tile_taps) {
     shape.tile_n = compiler::kDirectChannels;
-    shape.tile_k = tile_taps;
+    shape.tile_k = static_cast<int>(tile_taps);
     shape.stages = 2;
     shape.a_load = LoadPath::kTma;
     shape.b_keep = 1;
-    for (const int positions : BoxSizes(GeometryOf(shape), compiler::kDirectRunsOfWarp)) {
+    for (const int positions : BoxesOf(shape, compiler::kDirectRunsOfWarp)) {
       shape.tile_m = positions;
-      for (int math = compiler::kDirectMostWarpgroups; math > 0; --math) {
-        shape.math_warpgroups = math;
-        AddPoint(shape);
-      }
+      int& math = shape.math_warpgroups;
+      for (math = compiler::kDirectMostWarpgroups; math > 0; --math) AddPoint(shape);
     }
   }
   // A matrix times a few vectors: lines of a tile, warps, and how many of these divide a block of K.
@@ -346,18 +341,15 @@ class ShapeList {
   }
 
   // The gradients of their filters.
-  void AddDirectGradient(Schedule shape, int tile_taps) {
+  void AddDirectGradient(Schedule shape, int64_t tile_taps) {
     shape.tile_m = compiler::kDirectGradientChannels;
-    shape.tile_n = tile_taps;
+    shape.tile_n = static_cast<int>(tile_taps);
     shape.stages = 2;
     shape.a_load = shape.b_load = LoadPath::kTma;
-    for (const int positions : BoxSizes(GeometryOf(shape), 1)) {
+    for (const int positions : BoxesOf(shape, 1)) {
       shape.tile_k = positions;
-      for (int math = compiler::kDirectGradientMostWarpgroups; math > 0; --math) {
-        shape.math_warpgroups = math;
-        AddPoint(shape);
-        AddSlices(shape);
-      }
+      int& math = shape.math_warpgroups;
+      for (math = compiler::kDirectGradientMostWarpgroups; math > 0; --math) AddPoint(shape), AddSlices(shape);
     }
   }
 

@@ -24,7 +24,7 @@ def summary_picture():
                         (row["worst"], mean)))
     series = [Series("geometric mean, tuned", "dot", BLUE), Series("geometric mean of first choices", "ring", ORANGE)]
     return dot_plot("laneshift against cuBLAS and cuDNN on an H200; lines from the worst to the best problem", rows, series,
-                    Axis(RATIO, [0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4], 0.16, 4.3, log=True), reference=1)
+                    Axis(RATIO, [0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 8], 0.16, 9, log=True), reference=1)
 
 
 def roofline_picture():
@@ -70,7 +70,7 @@ def gradients_picture():
         Row(label(row["problem"]), [ratio(row), filters[label(row["problem"])]],
             f"{ratio(row):.3f} / {filters[label(row['problem'])]:.3f}", low=min(ratio(row), filters[label(row["problem"])]) < 0.95)
         for row in rows
-    ], series, Axis(RATIO, [0.2, 0.3, 0.5, 0.7, 1, 1.25, 1.6], 0.16, 1.7, log=True), right=120, reference=1)
+    ], series, Axis(RATIO, [0.9, 1, 1.25, 1.5, 2, 3, 5, 8], 0.8, 9, log=True), right=120, reference=1)
 
 
 def few_channels_picture():

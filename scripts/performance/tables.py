@@ -116,6 +116,9 @@ def gradient_groups():
         rows = rows_of("conv_gradients_h200", of_kind(kind))
         channels = {row["problem"]: extents(row["problem"])["c"] for row in rows}
         named += [(name, rows), (f"{name}, without the RGB stem", [row for row in rows if channels[row["problem"]] > 3])]
+    rows = rows_of("conv_gradients_h200")
+    named += [("the RGB stem, both", [row for row in rows if extents(row["problem"])["c"] == 3]),
+              ("three dimensions, both", [row for row in rows if "d" in extents(row["problem"])])]
     return groups(named, floors=False)
 
 
@@ -137,16 +140,9 @@ def depthwise():
 
 
 def depthwise_groups():
-    return groups_by_pass("conv_depthwise_h200", (("forward", "conv"), ("gradient of the input", "conv_dgrad")))
-
-
-def depthwise_gradients():
-    return against_cudnn(rows_of("conv_depthwise_gradients_h200"))
-
-
-def depthwise_gradient_groups():
-    return groups_by_pass("conv_depthwise_gradients_h200",
-                          (("gradient of the input", "conv_dgrad"), ("gradient of the filter", "conv_wgrad")))
+    name = "conv_depthwise_h200"
+    passes = (("forward", "conv"), ("gradient of the input", "conv_dgrad"), ("gradient of the filters", "conv_wgrad"))
+    return groups([("all", rows_of(name))] + [(text, rows_of(name, of_kind(kind))) for text, kind in passes], floors=False)
 
 
 def gemv():
@@ -377,8 +373,6 @@ TABLES = {
     "gradient_groups": gradient_groups,
     "gradients_below": gradients_below,
     "depthwise": depthwise,
-    "depthwise_gradients": depthwise_gradients,
-    "depthwise_gradient_groups": depthwise_gradient_groups,
     "depthwise_groups": depthwise_groups,
     "few_channels": few_channels,
     "gemv": gemv,
