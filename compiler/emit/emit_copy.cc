@@ -9,7 +9,6 @@ namespace laneshift::compiler {
 namespace {
 
 constexpr int kCopyBytes = 16;
-constexpr int kTransposedAtOnce = 3;  // chunks: more would need more registers than a loading role has
 
 // Rows of B of a convolution are the filters of all groups: N, the filters of one, would clip the others.
 ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
@@ -47,7 +46,7 @@ Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis ax
 }  // namespace
 
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
-                  Value* inner, Value* outer, Value* batch) {
+                  Value* inner, Value* outer, Value* batch, int at_once) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::Operand operand = attrs.operand;
@@ -60,7 +59,7 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
       cx.Param(ir::BaseOf(operand)),
       b.CreateMul(b.CreateMul(b.CreateZExt(batch, e.I64()), cx.Param(ir::StrideOf(operand))), e.C64(bytes)));
   struct Chunk {
-    Value* place;  // bytes from the beginning of the tile
+    Value *row, *column;  // of the tile
     std::vector<Value*> elements;
   };
   const auto load = [&](Value* chunk) {
@@ -88,7 +87,7 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
       if (attrs.transposed) own = b.CreateMul(own, pitch);
       return b.CreateAdd(base, b.CreateMul(b.CreateAdd(row_offset, own), e.C64(bytes)));
     };
-    Chunk loaded{e.TileOffset(layout, tile_row, b.CreateMul(tile_column, e.C32(bytes))), {}};
+    Chunk loaded{tile_row, tile_column, {}};
     for (int i = 0; i < elements; ++i) {
       Value* inside = b.CreateAnd(row_inside, b.CreateICmpULT(column_of(i), inner_limit));
       loaded.elements.push_back(e.LoadGlobalElement(bytes, address_of(i), inside));
@@ -96,11 +95,11 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
     return loaded;
   };
   const auto store = [&](const Chunk& chunk) {
-    e.StoreShared(e.Offset(tile_base, chunk.place), e.JoinElements(bytes, chunk.elements));
+    Value* byte = b.CreateMul(chunk.column, e.C32(bytes));
+    e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, chunk.row, byte)), e.JoinElements(bytes, chunk.elements));
   };
-  // A transposed tile is small, resident, and waited for: several chunks are on their way at once.
   const int count = layout.outer * chunks_per_row;
-  const int at_once = attrs.transposed ? std::min(kTransposedAtOnce, base::CeilDiv(count, cx.threads)) : 1;
+  at_once = std::min(at_once, base::CeilDiv(count, cx.threads));
   e.For(cx.thread, e.C32(static_cast<uint32_t>(count)), cx.threads * at_once, [&](Value* first) {
     std::vector<Chunk> chunks = {load(first)};
     for (int i = 1; i < at_once; ++i)

@@ -31,7 +31,8 @@ Value* PartOfLane(Emitter& e, Value* lane, const ir::FragmentFacts::LaneParts& p
   return sum == nullptr ? e.C32(0) : sum;
 }
 
-// A position of the implicit-GEMM index: its column and line, and the number of its plane, or image.
+// A position of the implicit-GEMM index: its column; with boxes its line, and the number of its plane, or image;
+// otherwise the number of its line among those of all planes.
 struct Position {
   Value *q, *p, *rest;
 };
@@ -39,9 +40,8 @@ Position PositionOf(const RoleContext& cx, Value* row) {
   auto& b = cx.e.ir();
   const ir::Program& program = cx.program;
   if (program.box_lines == 0) {
-    Value* line = b.CreateUDiv(row, cx.Param(Binding::kPaddedQ));
-    return {b.CreateURem(row, cx.Param(Binding::kPaddedQ)), b.CreateURem(line, cx.Param(Binding::kOutP)),
-            b.CreateUDiv(line, cx.Param(Binding::kOutP))};
+    Value* q = b.CreateURem(row, cx.Param(Binding::kPaddedQ));
+    return {q, nullptr, b.CreateUDiv(row, cx.Param(Binding::kPaddedQ))};
   }
   Value* columns = cx.e.C32(static_cast<uint32_t>(program.box_columns));
   Value* lines = cx.e.C32(static_cast<uint32_t>(program.box_lines));
@@ -60,12 +60,11 @@ Position PositionOf(const RoleContext& cx, Value* row) {
           b.CreateUDiv(rest, down)};
 }
 
-// Whether it is an output, not one of those that fill up a line or a box.
-Value* IsOutput(const RoleContext& cx, Value* row, const Position& at) {
+// Whether it is an output, not one of those that fill up a line or a box. `inside`: of the index.
+Value* IsOutput(const RoleContext& cx, Value* inside, const Position& at) {
   auto& b = cx.e.ir();
-  Value* inside = b.CreateAnd(b.CreateICmpULT(row, EndOfRows(cx)), b.CreateICmpULT(at.q, cx.Param(Binding::kOutQ)));
-  if (cx.program.box_lines == 0) return inside;
-  return b.CreateAnd(inside, b.CreateICmpULT(at.p, cx.Param(Binding::kOutP)));
+  inside = b.CreateAnd(inside, b.CreateICmpULT(at.q, cx.Param(Binding::kOutQ)));
+  return at.p == nullptr ? inside : b.CreateAnd(inside, b.CreateICmpULT(at.p, cx.Param(Binding::kOutP)));
 }
 
 }  // namespace
@@ -111,9 +110,12 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
     return first;
   };
   const Position at = PositionOf(cx, row);
+  const bool boxes = at.p != nullptr;
   Value* rest = at.rest;
   Value* offset = scaled(pixel(at.q, 0, cx.program.patch_w), ir::PitchOf(operand));
-  offset = b.CreateAdd(offset, scaled(pixel(at.p, 1, cx.program.patch_h), pitches.row));
+  Value* p = pixel(boxes ? at.p : b.CreateURem(rest, cx.Param(Binding::kOutP)), 1, cx.program.patch_h);
+  offset = b.CreateAdd(offset, scaled(p, pitches.row));
+  if (!boxes) rest = b.CreateUDiv(rest, cx.Param(Binding::kOutP));
   if (cx.program.FindParam(Binding::kOutO) != nullptr) {
     Value* o = pixel(b.CreateURem(rest, cx.Param(Binding::kOutO)), 2, cx.program.patch_d);
     offset = b.CreateAdd(offset, scaled(o, pitches.plane));
@@ -121,7 +123,7 @@ RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, V
   }
   offset = b.CreateAdd(offset, scaled(rest, ir::StrideOf(operand)));
   place.offset = b.CreateAdd(offset, b.CreateZExt(b.CreateMul(batch, ColumnsOf(cx, operand)), e.I64()));
-  place.inside = IsOutput(cx, row, at);
+  place.inside = IsOutput(cx, inside, at);
   return place;
 }
 
@@ -167,7 +169,7 @@ RowPlace PlaceInLine(const RoleContext& cx, ir::Operand operand, const RowPlace&
   Value* steps = cx.e.C32(static_cast<uint32_t>(distance));
   Position at = PositionOf(cx, row);
   at.q = b.CreateAdd(at.q, steps);
-  Value* inside = IsOutput(cx, row, at);
+  Value* inside = IsOutput(cx, b.CreateICmpULT(row, EndOfRows(cx)), at);
   Value* further = b.CreateMul(b.CreateZExt(steps, cx.e.I64()), cx.Param(ir::PitchOf(operand)));
   return {inside, b.CreateAdd(first.offset, further)};
 }

@@ -167,8 +167,9 @@ Fragment EmitCall(const RoleContext& cx, const Fragment& fragment, const ir::Cal
                   Value* column, Value* batch);
 
 // emit_copy.cc: a tile by predicated loads of all threads of the role into `tile_base`.
+// `at_once`: chunks of 16 bytes that a thread has on their way.
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
-                  Value* inner, Value* outer, Value* batch);
+                  Value* inner, Value* outer, Value* batch, int at_once);
 
 // emit_pack.cc: a tile of an operand into its copy in the workspace, by the threads of the role.
 void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
