@@ -11,9 +11,6 @@
 
 namespace laneshift::compiler {
 
-// Where strides divide, so many are added to a number of them, so that what is divided by one is not negative.
-inline constexpr int kMostPaddedStrides = 4096;
-
 class BoxLoader {
  public:
   // REQUIRES: `contraction` outlives the loader.

@@ -83,65 +83,59 @@ MappedTensor PixelTensor(const OperandSource& source, const Im2colBox& box, bool
   return mapped;
 }
 
-// The same images by boxes: their dimensions are those of the map.
+// Images by boxes of pixels. Dimensions: elements, columns, rows[, planes], images.
 MappedTensor BoxTensor(const OperandSource& source, const Spatial& box, bool planes, const ir::Param& param) {
-  MappedTensor mapped = PixelTensor(source, BoxOfY(), planes, param);
-  mapped.im2col = false;
-  mapped.element_strides.clear();
-  mapped.lower.clear();
-  mapped.upper.clear();
-  mapped.box = {param.box.ColumnElements()};
-  for (size_t d = 0; d < (planes ? 3 : 2); ++d) mapped.box.push_back(box[kWidth - d]);
-  mapped.box.push_back(1);
+  const StoredTensor& memory = source.memory;
+  MappedTensor mapped{.type = source.type(), .dims = {memory.Inner()}, .box = {param.box.ColumnElements()}};
+  const auto add = [&](size_t dimension, int64_t extent) {
+    mapped.dims.push_back(memory.extents[dimension]);
+    mapped.strides.push_back(memory.pitches[dimension]);
+    mapped.box.push_back(extent);
+  };
+  for (size_t d = 0; d < (planes ? 3 : 2); ++d) add(StoredTensor::kPixel - d, box[kWidth - d]);
+  add(StoredTensor::kImage, 1);
   return mapped;
 }
 
-// Blocks of positions of the gradient of y, or of windows of packed pixels: windows of adjacent positions overlap.
-// Dimensions: elements, columns, rows[, planes], images.
-MappedTensor BlockOfPositions(const Contraction& contraction, const OperandSource& source, Operand operand,
-                              const ir::Param& param) {
+// Blocks of positions of windows of packed pixels: windows of adjacent positions overlap. The same dimensions.
+MappedTensor WindowTensor(const Contraction& contraction, const OperandSource& source, const ir::Param& param) {
   const ConvGeometry& geometry = contraction.geometry;
   const PixelWindows& windows = contraction.windows;
-  const StoredTensor& memory = source.memory;
-  const int64_t rows = (operand == Operand::kA ? param.box.outer : param.box.AllRows()) / windows.block_columns;
-  MappedTensor mapped{.type = source.type(), .box = {param.box.ColumnElements(), windows.block_columns, rows}};
-  if (operand == Operand::kA) {
-    mapped.dims = {memory.Inner(), geometry.output[kWidth], geometry.output[kHeight]};
-    mapped.strides = {memory.pitches[StoredTensor::kPixel], memory.pitches[StoredTensor::kRow]};
-  } else {
-    const int64_t position = geometry.stride[kWidth] * windows.rows * windows.channels;
-    mapped.dims = {int64_t{windows.spans} * windows.elements, geometry.output[kWidth], windows.image_lines};
-    mapped.strides = {position, source.Pitch()};
-  }
+  const int64_t position = geometry.stride[kWidth] * windows.rows * windows.channels;
+  const int64_t plane = windows.image_lines * source.Pitch();
+  MappedTensor mapped{
+      .type = source.type(),
+      .dims = {int64_t{windows.spans} * windows.elements, geometry.output[kWidth], windows.image_lines},
+      .strides = {position, source.Pitch()},
+      .box = {param.box.ColumnElements(), windows.block_columns, param.box.AllRows() / windows.block_columns}};
   const auto add = [&](int64_t extent, int64_t stride) {
     mapped.dims.push_back(extent);
     mapped.strides.push_back(stride);
     mapped.box.push_back(1);
   };
-  if (operand == Operand::kA) {
-    if (geometry.planes) add(geometry.output[kDepth], memory.pitches[StoredTensor::kPlane]);
-    add(geometry.images, memory.pitches[StoredTensor::kImage]);
-  } else {
-    const int64_t plane = windows.image_lines * source.Pitch();
-    if (geometry.planes) add(geometry.input[kDepth], plane);
-    add(geometry.images, geometry.input[kDepth] * plane);
-  }
+  if (geometry.planes) add(geometry.input[kDepth], plane);
+  add(geometry.images, geometry.input[kDepth] * plane);
   return mapped;
+}
+
+// The box of pixels that a tile of the operand is, where it is one: {0, 0, 0} otherwise.
+Spatial BoxOf(const Contraction& contraction, Operand operand, const ir::Param& param) {
+  const ConvGeometry& geometry = contraction.geometry;
+  const int64_t columns = contraction.windows.block_columns;
+  if (geometry.HasBoxes()) return contraction.ReadsTaps(operand) ? geometry.box : geometry.outputs_of_box;
+  return columns > 0 ? Spatial{1, param.box.outer / columns, columns} : Spatial{};
 }
 
 MappedTensor SourceTensor(const Contraction& contraction, const OperandSource& source, Operand operand,
                           const ir::Param& param) {
-  const bool multiplied = operand == Operand::kA || operand == Operand::kB;
-  if (contraction.taps == FilterTaps::kWindows && multiplied)
-    return BlockOfPositions(contraction, source, operand, param);
+  if (contraction.taps == FilterTaps::kWindows && operand == Operand::kB)
+    return WindowTensor(contraction, source, param);
   switch (source.kind) {
     case SourceKind::kMatrix:
       return TiledTensor(source, source.run, source.MatrixRows(), source.Matrices(), param);
     case SourceKind::kPixels:
-      if (const ConvGeometry& geometry = contraction.geometry; geometry.HasBoxes()) {
-        return BoxTensor(source, contraction.ReadsTaps(operand) ? geometry.box : geometry.outputs_of_box,
-                         geometry.planes, param);
-      }
+      if (const Spatial box = BoxOf(contraction, operand, param); box[kWidth] > 0)
+        return BoxTensor(source, box, contraction.geometry.planes, param);
       return PixelTensor(source, contraction.ReadsTaps(operand) ? BoxOfX(contraction.geometry) : BoxOfY(),
                          contraction.geometry.planes, param);
     case SourceKind::kFilter:

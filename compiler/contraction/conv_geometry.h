@@ -92,6 +92,9 @@ bool TakesPatches(const ConvProblem& problem, const Schedule& schedule);
 
 // With reuse=direct: adjacent outputs that a thread computes, or whose gradients it holds at a time.
 inline constexpr int kDirectRuns[] = {8, 4}, kDirectGradientRuns[] = {8, 7, 4};
+// Padding of a dimension whose strides divide, and a stride, are at most this: so many strides are added to what is
+// divided by one, so that it is not negative.
+inline constexpr int kMostPaddedStrides = 4096;
 // Outputs of a line that a box has: all, or as even a part of them as runs allow.
 int64_t ColumnsOfBox(const ConvGeometry& geometry);
 

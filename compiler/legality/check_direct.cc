@@ -15,7 +15,6 @@ namespace {
 
 using base::Cat;
 
-constexpr int64_t kMostPad = 4096;                // strides, so that index arithmetic stays above zero
 constexpr int64_t kMostIndex = int64_t{1} << 30;  // index arithmetic is 32-bit
 constexpr int kMostTapsOfRow = 16;                // that the kernel unrolls
 constexpr int kRegistersBesides = 32;             // sums, taps and pixels: addresses, a pixel's numbers, the loop
@@ -125,8 +124,9 @@ Status CheckBox(const ConvGeometry& g, char axis, int64_t positions, int64_t uni
   int64_t pixels = 1;
   for (const int d : {kDepth, kHeight, kWidth}) {
     const auto i = static_cast<size_t>(d);
-    if (g.divides && g.pad[i] > kMostPad)
-      return NotDirect(Cat("has gradients of x with a padding of at most ", kMostPad, "; use reuse=im2col"));
+    if (g.divides && std::max(g.pad[i], g.stride[i]) > kMostPaddedStrides)
+      return NotDirect(Cat("has gradients of x with a padding and a stride of at most ", kMostPaddedStrides,
+                           "; use reuse=im2col"));
     if (g.box[i] > kMostBox)
       return NotDirect(Cat("loads ", g.box[i], " pixels along ", "dhw"[i], " for a tile, more than the ", kMostBox,
                            " of a box", smaller));

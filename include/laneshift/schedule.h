@@ -42,8 +42,8 @@ enum class Reuse : uint8_t {
   kRowOffset,  // loaded once for each row of the filter, with a halo; a column's operand begins some rows later
   kLaneShift,  // loaded once for each row of the filter and copied to Tensor Memory; shifted by lanes from column to
                // column
-  kDirect,  // read from memory by the threads that multiply them, on CUDA cores. Depthwise: a thread keeps the pixels
-            // of a filter row in registers for adjacent outputs. GEMM: a matrix times at most 8 vectors
+  kDirect,  // multiplied by threads, on CUDA cores. Depthwise: a box of pixels is loaded once, and a thread has those
+            // under adjacent outputs in registers, row by row. GEMM: a matrix times at most 8 vectors
 };
 
 // With kLaneShift: what shifts the lanes.
