@@ -170,7 +170,8 @@ class ShapeBound {
     const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
     const double stores = slices > 1 ? parts * PartialStoreClocks() : 0;
     const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kStolen : TileOrder::kStrides;
-    return std::max({tensor, loads, role, stores, parts / slices * std::max(gather_, boxes_.clocks)}) * DriftStretch(order, parts, m_);
+    return std::max({tensor, loads, role, stores, parts / slices * std::max(gather_, boxes_.clocks)}) *
+           DriftStretch(order, parts, m_);
   }
 
   const compiler::WorkPlan work_;

@@ -4,6 +4,7 @@
 // order, and store them as any epilogue does.
 #include <utility>
 
+#include "base/integer_math.h"
 #include "compiler/build/box_loader.h"
 #include "compiler/build/cta_plan.h"
 #include "compiler/build/filter_output.h"
@@ -76,7 +77,8 @@ class DirectGradientKernel {
              .warps = plan_.warps,
              .registers = registers.epilogue},
             [this](Builder& b) {
-              const SumsEpilogue epilogue{plan_, terms_, steps_, kSums, Copies(), contraction_.AddsSlicesApart(schedule_)};
+              const SumsEpilogue epilogue{plan_, terms_,   steps_,
+                                          kSums, Copies(), contraction_.AddsSlicesApart(schedule_)};
               epilogue.StoreTiles(b, Tiles());
             });
     return std::move(program_);
@@ -103,7 +105,7 @@ class DirectGradientKernel {
             .line = static_cast<int>(geometry.box[kWidth]),
             .lines = static_cast<int>(geometry.box[kHeight]),
             .rows = rows,
-            .groups = static_cast<int>((all + rows - 1) / rows),
+            .groups = static_cast<int>(base::CeilDiv(all, rows)),
             .planes = geometry.planes,
             .whole = geometry.output[kWidth] % geometry.direct_run == 0};
   }

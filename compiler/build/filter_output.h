@@ -14,7 +14,8 @@ namespace laneshift::compiler {
 
 class FilterOutput final : public OutputTensor {
  public:
-  // `outputs`: threads sum positions, and need to know where lines of outputs end. REQUIRES: `contraction` outlives the output.
+  // `outputs`: threads sum positions, and need to know where lines of outputs end. REQUIRES: `contraction` outlives the
+  // output.
   FilterOutput(const Contraction& contraction, bool outputs)
       : contraction_(contraction), dimensions_(PixelIndex(contraction.geometry).dimensions), outputs_(outputs) {}
 

@@ -48,9 +48,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.live_rows = parts.live_rows;
   program.diagonal_blocks = parts.diagonal_blocks;
   NameWindows(parts.windows, program);
-  program.patch_d = static_cast<int>(parts.patch[kDepth]);
-  program.patch_h = static_cast<int>(parts.patch[kHeight]);
-  program.patch_w = static_cast<int>(parts.patch[kWidth]);
+  NamePatches(parts.patch, program);
   if (parts.operand_bits != ir::BitsOf(parts.operand_type)) program.operand_bits = parts.operand_bits;
   program.sparse_a = parts.sparse_a;
   program.saturates = parts.saturates;
@@ -455,6 +453,12 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
 }
 
 }  // namespace
+
+void NamePatches(const Spatial& patch, ir::Program& program) {
+  program.patch_d = static_cast<int>(patch[kDepth]);
+  program.patch_h = static_cast<int>(patch[kHeight]);
+  program.patch_w = static_cast<int>(patch[kWidth]);
+}
 
 void NameWindows(const PixelWindows& windows, ir::Program& program) {
   program.window_lines = windows.lines;

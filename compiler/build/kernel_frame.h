@@ -31,9 +31,9 @@ struct KernelParts {
   int live_rows = 0;               // ir::Program
   int diagonal_blocks = 1;         // the same
   PixelWindows windows{};          // whose elements are columns of D, where it has any
-  bool slices_apart = false;  // another kernel adds the partial sums of split-K slices (Contraction::AddsSlicesApart)
-  Spatial patch{1, 1, 1};          // the same
-  bool overlaps_launches = false;  // the same
+  bool slices_apart = false;       // another kernel adds split-K's partial sums (Contraction::AddsSlicesApart)
+  Spatial patch{1, 1, 1};          // ir::Program: patch_d, patch_h, patch_w
+  bool overlaps_launches = false;  // ir::Program
   bool has_waves = false;          // CTAs have several tiles
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
@@ -49,6 +49,9 @@ bool AccumulatorsMayOverlap(const Schedule& schedule);
 
 // Columns of D that are elements of windows, where there are any.
 void NameWindows(const PixelWindows& windows, ir::Program& program);
+
+// Patches of pixels that are columns of D or of a filter.
+void NamePatches(const Spatial& patch, ir::Program& program);
 
 // A program of output tiles, of which nothing else is declared yet.
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,

@@ -28,7 +28,8 @@ void PixelOutput::AddSizes(std::vector<ir::Param>& params) const {
   }
 }
 
-// The pixels of a patch in one row of the image are one run where there are no gaps between them, and all of them exist.
+// The pixels of a patch in one row of the image are one run where there are no gaps between them, and all of them
+// exist.
 int PixelOutput::AccessWidthOf(Operand operand, int run) const {
   OperandSource pixels = contraction_.Of(operand);
   const int64_t of_row = contraction_.geometry.patch[kWidth];

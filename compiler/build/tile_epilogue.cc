@@ -129,14 +129,10 @@ void TileEpilogue::WriteTile(Builder& b, const Role& role, const Accumulator& ac
     WritePanels(b, source, warp_rows);
   } else {
     StorePartials(b, source);
-  }
-  if (corner.IsSlice() && slices_apart_) {
-    b.If({b.Less({corner.slices, b.Constant(2)})});
-    b.InBody([&] { WritePanels(b, source, warp_rows); });
-  } else if (corner.IsSlice()) {
-    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections.
-    const ValueId last = b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers});
-    b.If({last});
+    // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections. Where
+    // another kernel adds the sections, only a tile of one section is written here.
+    b.If({slices_apart_ ? b.Less({corner.slices, b.Constant(2)})
+                        : b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers})});
     b.InBody([&] { WritePanels(b, source, warp_rows); });
   }
   if (InLoop()) b.Release({accumulator.slot});

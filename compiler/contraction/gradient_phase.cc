@@ -28,11 +28,8 @@ void PlanDimension(const ConvProblem& p, size_t d, int64_t first, GradientPhase&
   phase.pad[d] = (phase.taps[d] - 1) * phase.dilation[d] - (first + p.pad_before[d] - tap * dilation) / stride;
 }
 
-}  // namespace
-
-namespace {
-
-// One dimension. Pixel i of patch j meets tap t at pixel j + offset of y, where offset * stride = i + pad - t * dilation.
+// One dimension. Pixel i of patch j meets tap t at pixel j + offset of y, where
+// offset * stride = i + pad - t * dilation.
 void PlanDimension(const ConvProblem& p, size_t d, GradientPatch& patch) {
   const int64_t stride = p.stride[d], dilation = p.dilation[d];
   patch.size[d] = std::min(stride, p.input[d]);

@@ -1,6 +1,7 @@
 #include "compiler/plan/filter_packing.h"
 
 #include "base/integer_math.h"
+#include "compiler/build/kernel_frame.h"
 #include "compiler/emit/plain_kernel.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/builder.h"
@@ -31,8 +32,8 @@ DataType TypeOfSize(DataType type) {
 bool ReadsFilterInPlace(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   constexpr int kPatternBytes = 1024, kPatternRows = 8;
   const int64_t a_bytes = base::RoundUp(schedule.tile_m, kPatternRows) * contraction.a.BytesOf(schedule.tile_k);
-  return contraction.merged == 1 && !contraction.geometry.HasPatches() && schedule.a_load != LoadPath::kCopy && schedule.reuse != Reuse::kLaneShift &&
-         !Transposes(contraction.b, target) && a_bytes % kPatternBytes == 0;
+  return contraction.merged == 1 && !contraction.geometry.HasPatches() && schedule.a_load != LoadPath::kCopy &&
+         schedule.reuse != Reuse::kLaneShift && !Transposes(contraction.b, target) && a_bytes % kPatternBytes == 0;
 }
 
 OperandSource PackedFilter(const Contraction& contraction, const Schedule& schedule) {
@@ -72,9 +73,7 @@ Result<ir::Program> BuildFilterPack(const Contraction& contraction, const Schedu
   program.tile_n = kLanes;
   program.tile_k = 1;
   program.threads = kWarps * kLanes;
-  program.patch_d = static_cast<int>(contraction.geometry.patch[kDepth]);
-  program.patch_h = static_cast<int>(contraction.geometry.patch[kHeight]);
-  program.patch_w = static_cast<int>(contraction.geometry.patch[kWidth]);
+  NamePatches(contraction.geometry.patch, program);
   const bool planes = contraction.geometry.planes;
   for (const Binding binding : {Binding::kBaseB, Binding::kPitchB, Binding::kStrideB, Binding::kRowB})
     program.params.push_back({binding});
