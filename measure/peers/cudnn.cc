@@ -1,7 +1,6 @@
 #include "measure/peers/cudnn.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -28,21 +27,33 @@ constexpr int kTimedCalls = 7;
 // A plan whose first timed call takes this many times the best is not timed further.
 constexpr float kHopeless = 3;
 
-// The addresses of x, w and y, whichever of them is computed.
-using Addresses = std::array<const void*, 3>;
-Addresses AddressesOf(const Arguments& arguments) {
-  return std::visit(
-      [](const auto& own) -> Addresses {
-        if constexpr (requires { own.x, own.w, own.y; }) return {own.x, own.w, own.y};
-        LS_CHECK(false, "arguments of a convolution");
-      },
-      arguments);
+// The addresses of a graph's tensors in memory.
+using Addresses = std::vector<const void*>;
+Addresses AddressesOf(const Arguments& arguments, const std::vector<int64_t>& ids) {
+  const auto address = [](const auto& own, int64_t id) -> const void* {
+    if (id >= cudnn::kIdOperand) {
+      if constexpr (requires { own.epilogue; }) return own.epilogue[static_cast<size_t>(id - cudnn::kIdOperand)];
+    }
+    if (id == cudnn::kIdBias) {
+      if constexpr (requires { own.bias; }) return own.bias;
+    }
+    if constexpr (requires { own.x, own.w, own.y, own.z; }) {
+      return id == cudnn::kIdX ? own.x : id == cudnn::kIdW ? own.w : id == cudnn::kIdY ? own.y : own.z;
+    }
+    LS_CHECK(false, "arguments of a convolution");
+  };
+  Addresses addresses;
+  for (const int64_t id : ids)
+    addresses.push_back(std::visit([&](const auto& own) { return address(own, id); }, arguments));
+  return addresses;
 }
 
-// The operation as a graph, the input of heuristics and plans.
-Result<CudnnDescriptor> GraphOf(const Functions& f, void* handle, const CudnnDescriptor& operation) {
+// The operations as a graph, the input of heuristics and plans.
+Result<CudnnDescriptor> GraphOf(const Functions& f, void* handle, const std::vector<CudnnDescriptor>& operations) {
+  std::vector<void*> handles;
+  for (const CudnnDescriptor& operation : operations) handles.push_back(operation.handle());
   LS_ASSIGN(CudnnDescriptor graph, CudnnDescriptor::Create(f, cudnn::kOperationGraph));
-  LS_TRY(graph.SetHandle(cudnn::kGraphOperations, cudnn::kDescriptor, operation.handle()));
+  LS_TRY(graph.Set(cudnn::kGraphOperations, cudnn::kDescriptor, static_cast<int64_t>(handles.size()), handles.data()));
   LS_TRY(graph.SetHandle(cudnn::kGraphHandle, cudnn::kHandle, handle));
   LS_TRY(graph.Finalize());
   return graph;
@@ -97,7 +108,7 @@ struct Cudnn::State {
   void* handle = nullptr;
   std::optional<device::DeviceBuffer> workspace;
   // cuDNN does not say whether a plan needs the objects that it was made of, so all of them are kept.
-  std::optional<cudnn::ConvolutionOperation> convolution;
+  cudnn::ConvolutionGraph convolution;
   std::optional<CudnnDescriptor> graph;
   std::optional<Plan> plan;
   std::map<Addresses, CudnnDescriptor> packs;
@@ -111,17 +122,17 @@ struct Cudnn::State {
     packs.clear();
     plan.reset();
     graph.reset();
-    convolution.reset();
+    convolution = {};
     if (handle != nullptr) library.functions.destroy(handle);
   }
 
   // The addresses and the workspace, as cuDNN takes them.
   Result<void*> PackOf(const Arguments& arguments) {
-    const Addresses pointers = AddressesOf(arguments);
+    const Addresses pointers = AddressesOf(arguments, convolution.ids);
     if (const auto found = packs.find(pointers); found != packs.end()) return found->second.handle();
     LS_ASSIGN(CudnnDescriptor pack, CudnnDescriptor::Create(library.functions, cudnn::kVariantPack));
-    LS_TRY(pack.SetInts(cudnn::kPackIds, {cudnn::kIdX, cudnn::kIdW, cudnn::kIdY}));
-    LS_TRY(pack.Set(cudnn::kPackPointers, cudnn::kPointer, 3, pointers.data()));
+    LS_TRY(pack.SetInts(cudnn::kPackIds, convolution.ids));
+    LS_TRY(pack.Set(cudnn::kPackPointers, cudnn::kPointer, static_cast<int64_t>(pointers.size()), pointers.data()));
     LS_TRY(pack.SetHandle(cudnn::kPackWorkspace, cudnn::kPointer, reinterpret_cast<void*>(workspace->pointer())));
     LS_TRY(pack.Finalize());
     return packs.emplace(pointers, std::move(pack)).first->second.handle();
@@ -196,7 +207,8 @@ Result<std::string> Cudnn::Probe(const std::vector<std::string>& library_directo
 }
 
 Result<Cudnn> Cudnn::Open(const std::vector<std::string>& library_directories, const device::Device& device,
-                          const device::Stream& stream, const ConvProblem& problem, const Arguments& arguments) {
+                          const device::Stream& stream, const ConvProblem& problem, const Arguments& arguments,
+                          cudnn::GraphScope scope) {
   LS_ASSIGN(cudnn::CudnnLibrary library, cudnn::CudnnLibrary::Open(library_directories));
   LS_ASSIGN(const device::ActiveContext active, device.Activate());
   auto state = std::make_unique<State>(std::move(library));
@@ -204,8 +216,8 @@ Result<Cudnn> Cudnn::Open(const std::vector<std::string>& library_directories, c
   const Functions& f = state->library.functions;
   LS_TRY(f.Check(f.create(&state->handle), "cudnnCreate"));
   LS_TRY(f.Check(f.set_stream(state->handle, stream.handle()), "cudnnSetStream"));
-  LS_ASSIGN(state->convolution, cudnn::DescribeConvolution(f, problem));
-  LS_ASSIGN(state->graph, GraphOf(f, state->handle, state->convolution->operation));
+  LS_ASSIGN(state->convolution, cudnn::DescribeConvolution(f, problem, scope));
+  LS_ASSIGN(state->graph, GraphOf(f, state->handle, state->convolution.operations));
   LS_TRY(state->Choose(BuildPlans(f, state->handle, *state->graph), device, stream, arguments));
   return Cudnn(std::move(state));
 }

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/stream.h"
 #include "laneshift/engine.h"
+#include "measure/peers/cudnn_convolution.h"
 
 namespace laneshift::measure {
 
@@ -17,16 +18,18 @@ class Cudnn {
  public:
   // Finds cuDNN's best for the problem, a convolution or one of its gradients: builds what its heuristics propose,
   // times each on `arguments` with a cold L2 cache and keeps the fastest. What `problem` computes is overwritten.
-  // kUnsupported says what is missing. REQUIRES: `arguments` are those of the problem's kind.
+  // `scope` says whether one plan computes z, the bias and the epilogue, too. kUnsupported says what is missing.
+  // REQUIRES: `arguments` are those of the problem's kind.
   static Result<Cudnn> Open(const std::vector<std::string>& library_directories, const device::Device& device,
-                            const device::Stream& stream, const ConvProblem& problem, const Arguments& arguments);
+                            const device::Stream& stream, const ConvProblem& problem, const Arguments& arguments,
+                            cudnn::GraphScope scope);
   // Whether the library can be opened, and its version: "cuDNN 9.19.0 (libcudnn.so.9)".
   static Result<std::string> Probe(const std::vector<std::string>& library_directories);
   Cudnn(Cudnn&&) noexcept;
   Cudnn& operator=(Cudnn&&) noexcept;
   ~Cudnn();
 
-  // Enqueues the problem without z, the bias and the epilogue. The first call with a set of addresses prepares a
+  // Enqueues what the scope has of the problem. The first call with a set of addresses prepares a
   // descriptor for them, later ones only launch. REQUIRES: addresses of the problem that Open was given.
   Status Execute(const Arguments& arguments) const;
   // The chosen plan: "fastest of 14 plans, 2.5 MiB of workspace".

@@ -93,6 +93,10 @@ Status CudnnDescriptor::SetHandle(Attribute name, ValueType type, void* value) c
   return Set(name, type, 1, &value);
 }
 
+Status CudnnDescriptor::SetDescriptor(Attribute name, const CudnnDescriptor& value) const {
+  return SetHandle(name, kDescriptor, value.handle());
+}
+
 Status CudnnDescriptor::Finalize() const {
   return functions_->Check(functions_->finalize(handle_), "cudnnBackendFinalize");
 }

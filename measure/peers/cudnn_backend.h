@@ -19,6 +19,7 @@ using base::SharedLibrary;
 
 // Values of cudnn_graph.h.
 enum DescriptorType : int {
+  kPointwise = 0,
   kConvolution = 1,
   kEngineConfig = 3,
   kHeuristics = 4,
@@ -26,6 +27,7 @@ enum DescriptorType : int {
   kForwardOperation = 10,
   kWgradOperation = 11,
   kDgradOperation = 12,
+  kPointwiseOperation = 13,
   kOperationGraph = 15,
   kVariantPack = 16,
   kTensor = 17,
@@ -33,14 +35,21 @@ enum DescriptorType : int {
 enum ValueType : int {
   kHandle = 0,
   kDataType = 1,
+  kBoolean = 2,
   kInt64 = 3,
   kFloat = 4,
   kPointer = 6,
   kConvolutionMode = 7,
   kHeuristicMode = 8,
+  kPointwiseMode = 14,
   kDescriptor = 15,
 };
 enum Attribute : int {
+  kPointwiseModeOf = 0,
+  kPointwiseType = 1,
+  kReluLowerClip = 3,
+  kReluUpperClip = 4,
+  kReluLowerSlope = 5,
   kConvolutionType = 100,
   kConvolutionModeOf = 101,
   kConvolutionDilations = 102,
@@ -72,6 +81,13 @@ enum Attribute : int {
   kWgradW = 715,
   kWgradX = 716,
   kWgradY = 717,
+  kPointwiseOf = 750,
+  kPointwiseX = 751,
+  kPointwiseB = 752,
+  kPointwiseY = 753,
+  kPointwiseAlpha2 = 755,
+  kPointwiseDx = 756,
+  kPointwiseDy = 757,
   kGraphHandle = 800,
   kGraphOperations = 801,
   kTensorAlignment = 900,
@@ -79,12 +95,29 @@ enum Attribute : int {
   kTensorExtents = 902,
   kTensorStrides = 903,
   kTensorId = 906,
+  kTensorIsVirtual = 907,
   kPackIds = 1000,
   kPackPointers = 1001,
   kPackWorkspace = 1003,
 };
 enum Heuristic : int { kHeuristicB = 1, kHeuristicFallback = 2, kHeuristicA = 3 };
 constexpr int kCrossCorrelation = 1;
+enum Pointwise : int {
+  kAdd = 0,
+  kMultiply = 1,
+  kReluForward = 100,
+  kTanhForward = 101,
+  kSigmoidForward = 102,
+  kGeluForward = 104,
+  kSwishForward = 106,
+  kGeluTanhForward = 107,
+  kReluBackward = 200,
+  kTanhBackward = 201,
+  kSigmoidBackward = 202,
+  kGeluBackward = 204,
+  kSwishBackward = 206,
+  kGeluTanhBackward = 207,
+};
 constexpr int kTypeFloat = 0, kTypeHalf = 2, kTypeBfloat16 = 9;
 
 // The entries of libcudnn that are used.
@@ -130,6 +163,7 @@ class CudnnDescriptor {
   Status SetFloat(Attribute name, float value) const;
   // One descriptor, or one handle.
   Status SetHandle(Attribute name, ValueType type, void* value) const;
+  Status SetDescriptor(Attribute name, const CudnnDescriptor& value) const;
   Status Finalize() const;
   Result<int64_t> GetInt(Attribute name) const;
   // The engine configurations that heuristics found.

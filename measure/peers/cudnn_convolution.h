@@ -3,21 +3,34 @@
 // Thread-safety: none.
 #pragma once
 
+#include <vector>
+
 #include "laneshift/problem.h"
 #include "measure/peers/cudnn_backend.h"
 
 namespace laneshift::measure::cudnn {
 
-// Numbers by which a plan knows its tensors.
-constexpr int64_t kIdX = 'x', kIdW = 'w', kIdY = 'y';
+// Numbers by which a plan knows its tensors. The operands of the epilogue follow kIdOperand in the order of
+// EpilogueArguments, tensors that are not in memory kIdVirtual.
+constexpr int64_t kIdX = 'x', kIdW = 'w', kIdY = 'y', kIdZ = 'z', kIdBias = 'b', kIdOperand = 1000, kIdVirtual = 2000;
 
-// The operation and what it refers to.
-struct ConvolutionOperation {
-  CudnnDescriptor x, w, y, convolution, operation;
+// What of a problem is described.
+enum class GraphScope : uint8_t {
+  kProduct,  // the convolution times alpha
+  kWhole,    // and beta * z, the bias and the epilogue
 };
 
-// What the pass of the problem computes, times alpha and summed in f32; z and the bias are left out. kDriver: cuDNN
-// does not take such a convolution. REQUIRES: `problem` is complete.
-Result<ConvolutionOperation> DescribeConvolution(const Functions& functions, const ConvProblem& problem);
+// Operations, and what they refer to.
+struct ConvolutionGraph {
+  std::vector<CudnnDescriptor> operations, parts;
+  std::vector<int64_t> ids;  // of the tensors in memory
+};
+
+// What the pass of the problem computes, summed in f32. kUnsupported: a step of the epilogue is none of cuDNN's;
+// kDriver: cuDNN does not take such a convolution. REQUIRES: `problem` is complete.
+Result<ConvolutionGraph> DescribeConvolution(const Functions& functions, const ConvProblem& problem, GraphScope scope);
+
+// Whether kWhole is more than kProduct.
+bool HasMoreThanProduct(const ConvProblem& problem);
 
 }  // namespace laneshift::measure::cudnn

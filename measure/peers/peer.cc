@@ -11,6 +11,7 @@
 #include "measure/peers/cublas.h"
 #include "measure/peers/cublaslt.h"
 #include "measure/peers/cudnn.h"
+#include "measure/peers/cudnn_convolution.h"
 
 namespace laneshift::measure {
 namespace {
@@ -84,13 +85,26 @@ Result<std::vector<PeerCall>> OpenCudnn(const Directories& directories, const de
   if (ir::IsGated(conv->epilogue)) {
     return MakeError(ErrorCode::kUnsupported, "cuDNN has no gated linear units; compare with an epilogue without them");
   }
-  LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, arguments));
-  auto cudnn = std::make_shared<Cudnn>(std::move(opened));
-  PeerCall call{"cudnn", [cudnn](const Arguments& own) { return cudnn->Execute(own); }};
-  call.notes.push_back(Cat("cuDNN: ", cudnn->choice()));
-  if (conv->bias != ConvBias::kNone || conv->beta != 0 || !conv->epilogue.empty())
-    call.notes.push_back("cuDNN runs without beta, bias and epilogue");
-  return std::vector<PeerCall>{std::move(call)};
+  const auto open = [&](cudnn::GraphScope scope, std::string name) -> Result<PeerCall> {
+    LS_ASSIGN(Cudnn opened, Cudnn::Open(directories, device, stream, *conv, arguments, scope));
+    auto shared = std::make_shared<Cudnn>(std::move(opened));
+    PeerCall call{std::move(name), [shared](const Arguments& own) { return shared->Execute(own); }};
+    call.notes.push_back(Cat("cuDNN: ", shared->choice()));
+    return call;
+  };
+  if (!cudnn::HasMoreThanProduct(*conv)) {
+    LS_ASSIGN(PeerCall product, open(cudnn::GraphScope::kProduct, "cudnn"));
+    return std::vector<PeerCall>{std::move(product)};
+  }
+  // The whole problem in one plan, and the product by itself, for what the rest costs.
+  auto whole = open(cudnn::GraphScope::kWhole, "cudnn");
+  LS_ASSIGN(PeerCall product, open(cudnn::GraphScope::kProduct, whole ? "cudnn_plain" : "cudnn"));
+  if (!whole) {
+    product.notes.push_back(Cat("cuDNN runs without beta, bias and epilogue: ", whole.error().message));
+    return std::vector<PeerCall>{std::move(product)};
+  }
+  whole->notes.push_back("cuDNN runs with beta, bias and epilogue");
+  return std::vector<PeerCall>{std::move(*whole), std::move(product)};
 }
 
 }  // namespace
