@@ -9,6 +9,7 @@
 
 #include "autotune/box_sizes.h"
 #include "autotune/machine.h"
+#include "autotune/tile_columns.h"
 #include "autotune/timing_model.h"
 #include "base/integer_math.h"
 #include "compiler/compile.h"
@@ -141,15 +142,11 @@ std::vector<Variant> PixelVariants(const Contraction& contraction, const Schedul
 }
 
 constexpr int kLeastBlock = 16;  // elements of a block of K
-// Extents of an output tile along the rows and the columns of the matrix instruction.
+// Extents of an output tile along the rows of the matrix instruction.
 constexpr int kRows[] = {128, 64};
-constexpr int kColumns[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16};
 constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with two blocks each
 // Of tiles for ping-pong warpgroups.
 constexpr int kPingpongRows[] = {256, 192, 128, 64};
-constexpr int kPingpongColumns[] = {256, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
-constexpr int kTransposedColumns[] = {256, 224, 192, 160, 128, 96, 64, 48, 32, 16, 8};
-constexpr int kFittedTiles = 3, kColumnGroup = 8;
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
@@ -208,9 +205,9 @@ class ShapeList {
       }
       for (const int rows : kRows) {
         if (needs_lanes && rows != 128) continue;
-        for (const int columns : kColumns) AddDepths(variant, RowSide::kM, rows, columns);
+        for (const int columns : columns_.Of(RowSide::kM, rows)) AddDepths(variant, RowSide::kM, rows, columns);
         if (variant.reuse > Reuse::kIm2col) continue;
-        for (const int columns : TransposedColumns()) AddDepths(variant, RowSide::kN, rows, columns);
+        for (const int columns : columns_.Of(RowSide::kN, rows)) AddDepths(variant, RowSide::kN, rows, columns);
       }
     }
     return std::move(shapes_);
@@ -244,20 +241,12 @@ class ShapeList {
   }
   int64_t Columns() const { return contraction_.n * (contraction_.grouped ? 1 : contraction_.batch); }
 
-  // Columns of the instruction if they run along m: those of the table, but one tile with all of m is enough, and those
-  // without remainder if few tiles cover all of m.
-  std::vector<int> TransposedColumns() const {
-    std::vector<int> columns;
-    for (const int each : kTransposedColumns) {
-      const bool narrowest = each == std::end(kTransposedColumns)[-1];
-      if (narrowest || each < 2 * Rows()) columns.push_back(each);
-    }
-    for (int tiles = 1; tiles <= kFittedTiles; ++tiles) {
-      const int64_t fitted = base::CeilDiv(base::CeilDiv(Rows(), tiles), kColumnGroup) * kColumnGroup;
-      const bool known = std::find(columns.begin(), columns.end(), fitted) != columns.end();
-      if (fitted <= kTransposedColumns[0] && !known) columns.push_back(static_cast<int>(fitted));
-    }
-    return columns;
+  TileColumns ColumnsOfTiles() const {
+    return {.m = Rows(),
+            .n = contraction_.n,
+            .batch = contraction_.batch,
+            .counted = !contraction_.HasDeviceSizes(),
+            .sms = target_.default_sm_count};
   }
 
   void AddDepths(const Variant& variant, RowSide side, int rows, int columns) {
@@ -354,11 +343,11 @@ class ShapeList {
   }
 
   void AddTall(const Variant& variant) {
-    for (const int columns : kColumns) {
+    for (const int columns : columns_.Of(RowSide::kM, kTallRows)) {
       if (columns <= kTallColumns) AddDepths(variant, RowSide::kM, kTallRows, columns);
     }
     if (contraction_.scale != Scaling::kBlock) return;
-    for (const int columns : TransposedColumns()) {
+    for (const int columns : columns_.Of(RowSide::kN, kTallRows)) {
       if (columns <= kTallColumns) AddDepths(variant, RowSide::kN, kTallRows, columns);
     }
   }
@@ -367,7 +356,7 @@ class ShapeList {
   void AddPingpong(const Variant& variant, int rows) {
     for (const RowSide side : {RowSide::kM, RowSide::kN}) {
       if (side == RowSide::kN && variant.reuse > Reuse::kIm2col) continue;
-      for (const int columns : kPingpongColumns) {
+      for (const int columns : columns_.OfPingpong(side, rows)) {
         Schedule shape = ShapeOf(variant, side, rows, columns);
         shape.math_warpgroups = 2;
         shape.consumers = Consumers::kPingpong;
@@ -540,6 +529,7 @@ class ShapeList {
   const Contraction contraction_;  // as far as no shape decides it
   const ScheduleConstraint& constraint_;
   const Target& target_;
+  const TileColumns columns_ = ColumnsOfTiles();
   bool bands_matter_ = false;  // the cache cannot hold what bands share
   std::vector<Schedule> shapes_;
   std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
