@@ -205,6 +205,19 @@ Status RoleVerifier::CheckAccess(const Op& op, const GlobalAttrs& attrs) const {
   return NeedsRows(operand, attrs.rows);
 }
 
+Status RoleVerifier::CheckPrefetchMatrix(const Op& op) const {
+  const auto& attrs = op.As<PrefetchMatrixAttrs>();
+  LS_TRY(NeedsPointer(attrs.base));
+  const Operand operand = attrs.base == BaseOf(Operand::kC) ? Operand::kC : Operand::kD;
+  if (attrs.operand != operand)
+    return Broken(8, Cat("its operand is ", NameOf(operand), ", not ", NameOf(attrs.operand)));
+  if (program_.HasWindows() || program_.Patch() > 1 || program_.diagonal_blocks > 1)
+    return Broken(8, "columns of a tile are adjacent in what is prefetched, but not in this D");
+  if (attrs.tile_rows < 1 || attrs.tile_columns < 1 || attrs.tile_columns * DataTypeBytes(attrs.type) % 16 != 0)
+    return Broken(8, Cat(attrs.tile_rows, " rows of ", attrs.tile_columns, " columns are no rows of whole 16 bytes"));
+  return NeedsRows(operand, attrs.rows);
+}
+
 // How many elements of a fragment one access covers.
 Status RoleVerifier::CheckVector(const Op& op, int vector, DataType type) const {
   const int run = program_.row_axis == Axis::kM ? values_[op.operands[0]].fragment.Run() : 1;

@@ -345,6 +345,14 @@ struct CombineMatrixAttrs {
   int number = 0;  // the index of the derivative's first number in the epilogue, if it has any
   bool operator==(const CombineMatrixAttrs&) const = default;
 };
+struct PrefetchMatrixAttrs {
+  Binding base = Binding::kBaseC;
+  Operand operand = Operand::kC;  // whose layout it has
+  DataType type = DataType::kF32;
+  RowMap rows = RowMap::kMatrix;
+  int tile_rows = 0, tile_columns = 0;  // in whole 16 bytes; rows of the matrix begin at multiples of these
+  bool operator==(const PrefetchMatrixAttrs&) const = default;
+};
 // How a user's function is called: its operands and numbers are those of the epilogue from `operand` and `number` on.
 struct CallAttrs {
   int function = 0;
@@ -448,7 +456,7 @@ using Attrs =
                  PackFactorsAttrs, BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs,
                  MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
                  DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs,
-                 ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs,
+                 ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, PrefetchMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs,
                  StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs,
                  SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
                  GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;

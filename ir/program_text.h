@@ -332,6 +332,13 @@ template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"beta", &CombineMatrixAttrs::beta, Presence::kOptional},
     Field{"derivative", &CombineMatrixAttrs::derivative, Presence::kOptional},
     Field{"number", &CombineMatrixAttrs::number, Presence::kOptional}};
+template <> inline constexpr auto kFields<PrefetchMatrixAttrs> = std::tuple{
+    Field{"base", &PrefetchMatrixAttrs::base},
+    Field{"operand", &PrefetchMatrixAttrs::operand},
+    Field{"type", &PrefetchMatrixAttrs::type},
+    Field{"rows", &PrefetchMatrixAttrs::rows, Presence::kOptional},
+    Field{"tile_rows", &PrefetchMatrixAttrs::tile_rows},
+    Field{"tile_columns", &PrefetchMatrixAttrs::tile_columns}};
 template <> inline constexpr auto kFields<CallAttrs> = std::tuple{
     Field{"function", &CallAttrs::function, Presence::kAlways, Meaning::kFunction},
     Field{"operand", &CallAttrs::operand, Presence::kOptional},

@@ -151,6 +151,7 @@ class RoleVerifier {
   Status CheckPatch(RowMap rows) const;
   Status CheckWholeColumns() const;
   Status CheckGlobal(const Op& op) const;
+  Status CheckPrefetchMatrix(const Op& op) const;
   Status CheckAccess(const Op& op, const GlobalAttrs& attrs) const;
   Status CheckHalves(BiasAxis axis, bool gated, bool halves) const;
   Status NeedsPointer(Binding base) const;

@@ -404,6 +404,7 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
   if (!parts_.terms.promotes && plan_.in_tensor_memory) {
     const Corner corner = tiles_.CornerOf(b, tile);
+    epilogue_.Prefetch(b, [&] { return corner; });
     const ValueId accumulator = b.Take({}, {.channel = channels_.accumulators});
     if (channels_.overlap < 0) return epilogue_.WriteTile(b, role, {accumulator}, corner, {});
     const ValueId overlap = b.Take({}, {.channel = channels_.overlap});
@@ -411,11 +412,13 @@ void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const 
     return epilogue_.WriteTile(b, role, {accumulator, overlap, columns}, corner, {});
   }
   if (!parts_.terms.promotes) {
-    // Where the tile lies is found after the products, which need not wait for it.
+    // Where the tile lies is found again after the products, so that it is held in no registers meanwhile.
+    epilogue_.Prefetch(b, [&] { return tiles_.CornerOf(b, tile); });
     MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile)});
     return epilogue_.WriteTile(b, role, {}, tiles_.CornerOf(b, tile), {});
   }
   ProductTile product{.corner = tiles_.CornerOf(b, tile), .begun = plan_.begins_early};
+  epilogue_.Prefetch(b, [&] { return product.corner; });
   product.warp_rows = epilogue_.WarpRows(b, product.corner);
   if (parts_.terms.scale == Scaling::kBlock) FindScaleFactors(b, product);
   b.ClearPromoted({}, {.fragment = plan_.fragment});

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/build/matrix_loader.h"
 #include "compiler/build/ring_mainloop.h"
+#include "compiler/compile.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -101,6 +104,50 @@ TEST(KernelFrame, ARoleLoadsTheOperandsOfItsPath) {
   EXPECT_EQ(TilesOf(program, "copy"), (std::vector<int>{0, 2}));
   const auto verified = ir::VerifyProgram(program, target);
   EXPECT_TRUE(verified) << verified.error().message;
+}
+
+// Those of the role that writes D, in order, as far as `wanted` says.
+std::vector<ir::OpKind> OpsOf(const ir::Program& program, const std::vector<ir::OpKind>& wanted) {
+  std::vector<ir::OpKind> kinds;
+  const std::function<void(const std::vector<ir::Op>&)> walk = [&](const std::vector<ir::Op>& body) {
+    for (const ir::Op& op : body) {
+      if (std::find(wanted.begin(), wanted.end(), op.kind) != wanted.end()) kinds.push_back(op.kind);
+      walk(op.body);
+    }
+  };
+  for (const ir::Role& role : program.roles) {
+    if (ir::RoleSet(1u << static_cast<int>(role.kind)) & ir::kReaders) walk(role.body);
+  }
+  return kinds;
+}
+
+ir::Program ProgramOf(const char* problem, const char* schedule, const char* target_name) {
+  const target::Target& target = target::NamedTarget(target_name);
+  const auto asked = ParseSchedule(schedule);
+  EXPECT_TRUE(asked) << asked.error().message;
+  auto program = BuildProgram(*ParseProblem(problem), asked->Apply(Schedule{}), target);
+  EXPECT_TRUE(program) << program.error().message;
+  return std::move(*program);
+}
+
+TEST(KernelFrame, MatricesAreAskedForBeforeTheProductsAreWaitedFor) {
+  using enum ir::OpKind;
+  const std::vector<ir::OpKind> of_interest = {kPrefetchMatrix, kBarrierWait, kCombineMatrix};
+  const auto first = [&](const char* problem, const char* schedule, const char* target) {
+    const std::vector<ir::OpKind> ops = OpsOf(ProgramOf(problem, schedule, target), of_interest);
+    return ops.empty() ? kConst : ops.front();
+  };
+  const char* const kTile = "tile=128x128x64 stages=3";
+  const char* const kResidual = "gemm m=512 n=512 k=512 epilogue=residual";
+  EXPECT_EQ(first(kResidual, kTile, "sm_100a"), kPrefetchMatrix);
+  EXPECT_EQ(first(kResidual, "tile=128x128x64 stages=3 acc=1 math=2", "sm_90a"), kPrefetchMatrix);
+  EXPECT_EQ(first("gemm m=512 n=512 k=512 beta=1", kTile, "sm_100a"), kPrefetchMatrix);
+  // Nothing is read; rows that are no whole 16 bytes; one of several CTAs reads.
+  EXPECT_EQ(first("gemm m=512 n=512 k=512 epilogue=aux", kTile, "sm_100a"), kBarrierWait);
+  EXPECT_EQ(first("gemm m=512 n=510 k=512 epilogue=residual", "tile=128x128x64 stages=3 d_store=rows b_load=tma",
+                  "sm_100a"),
+            kBarrierWait);
+  EXPECT_EQ(first(kResidual, "tile=128x128x64 stages=3 split_k=2", "sm_100a"), kBarrierWait);
 }
 
 }  // namespace

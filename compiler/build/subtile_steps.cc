@@ -287,6 +287,40 @@ void SubtileSteps::StorePartials(Builder& b, Binding base, BiasAxis axis, const 
   b.StorePartialRow(operands, attrs);
 }
 
+// C, and the matrices that steps read, whose rows begin at multiples of 16 bytes.
+std::vector<ir::PrefetchMatrixAttrs> SubtileSteps::MatricesToPrefetch() const {
+  std::vector<ir::PrefetchMatrixAttrs> matrices;
+  if (terms_.patches || program_.HasWindows() || program_.diagonal_blocks > 1) return matrices;
+  const auto add = [&](Operand operand, Binding base, DataType type, int columns) {
+    const int bytes = static_cast<int>(DataTypeBytes(type)), whole = 16 / bytes;
+    if (columns % whole != 0 || output_.AccessWidthOf(operand, whole) != whole) return;
+    matrices.push_back({.base = base,
+                        .operand = operand,
+                        .type = type,
+                        .rows = terms_.rows,
+                        .tile_rows = program_.TileRows(),
+                        .tile_columns = columns});
+  };
+  if (terms_.adds_c) add(Operand::kC, Binding::kBaseC, terms_.c_type, program_.tile_n);
+  int operand = 0;
+  for (const EpilogueStep& step : terms_.steps) {
+    for (const ir::StepTensor& tensor : ir::TensorsOf(step, terms_.type)) {
+      const Binding base = ir::EpilogueBase(operand++);
+      const int columns = ir::IsGated(terms_.steps) ? program_.tile_n / 2 : program_.tile_n;
+      if (tensor.operand == ir::StepOperand::kMatrix) add(Operand::kD, base, tensor.type, columns);
+    }
+  }
+  return matrices;
+}
+
+void SubtileSteps::Prefetch(Builder& b, const Corner& corner) const {
+  for (const ir::PrefetchMatrixAttrs& matrix : MatricesToPrefetch()) {
+    const bool joined = matrix.operand == Operand::kD && ir::IsGated(terms_.steps);
+    const ValueId column = joined ? b.Div({corner.column, b.Constant(2)}) : corner.column;
+    b.PrefetchMatrix({corner.row, column, corner.batch}, matrix);
+  }
+}
+
 int SubtileSteps::RowsOfWarp() const {
   const ir::FragmentLayout fragment{plan_.fragment};
   if (fragment.HasRunsOfRows()) return fragment.Rows();

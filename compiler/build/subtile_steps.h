@@ -44,12 +44,17 @@ class SubtileSteps {
   TensorScales LoadTensorScales(ir::Builder& b) const;
   // steps(alpha * scale factors * accumulator + beta * C + bias) * scale factor of D, or that quantised in blocks.
   void Write(ir::Builder& b, Subtile& subtile, const TensorScales& scales) const;
+  // Whether a tile's steps read C or matrices that L2 can be asked for row by row.
+  bool Prefetches() const { return !MatricesToPrefetch().empty(); }
+  // Asks for those of the tile.
+  void Prefetch(ir::Builder& b, const Corner& corner) const;
   // Rows of the accumulator that a warp has in one block: those that are kept.
   int RowsOfWarp() const;
   // How C or D is accessed where a lane holds a subtile of `columns` columns of the accumulator.
   ir::GlobalAttrs AccessOf(ir::Operand operand, int columns) const;
 
  private:
+  std::vector<ir::PrefetchMatrixAttrs> MatricesToPrefetch() const;
   // The same, of a matrix that lies as D does.
   ir::GlobalAttrs StepAccess(ir::Binding base, DataType type, int columns) const;
   // Whether what lies along an axis lies as two halves there.

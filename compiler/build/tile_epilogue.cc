@@ -122,6 +122,13 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
   }
 }
 
+// Of a tile that is cut only one of its CTAs reads them.
+void TileEpilogue::Prefetch(Builder& b, const std::function<Corner()>& corner_of) const {
+  if (!steps_.Prefetches()) return;
+  const Corner corner = corner_of();
+  if (!corner.IsSlice()) steps_.Prefetch(b, corner);
+}
+
 void TileEpilogue::WriteTile(Builder& b, const Role& role, const Accumulator& accumulator, const Corner& corner,
                              const std::vector<ValueId>& warp_rows) const {
   const Source source{role, accumulator, corner};

@@ -45,6 +45,8 @@ class TileEpilogue {
   // The same in the tile, as the row or the column of a scale factor; the other is none. A row is one of the part of
   // `rows_of_part` rows in which the block is.
   std::vector<ScaleStart> ScaleStarts(ir::Builder& b, int rows_of_part) const;
+  // Asks L2, before the products of a tile are waited for, for what its steps will read; `corner_of` finds the tile.
+  void Prefetch(ir::Builder& b, const std::function<Corner()>& corner_of) const;
   // `warp_rows`: WarpRows, or none if they are still to be found.
   void WriteTile(ir::Builder& b, const Role& role, const Accumulator& accumulator, const Corner& corner,
                  const std::vector<ir::ValueId>& warp_rows) const;

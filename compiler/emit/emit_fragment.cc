@@ -25,6 +25,10 @@ void RoleEmitter::CombineMatrix(const Op& op) {
       EmitCombineMatrix(cx_, FragmentOf(op), op.As<ir::CombineMatrixAttrs>(), Index(op, 1), Index(op, 2), Index(op, 3));
 }
 
+void RoleEmitter::PrefetchMatrix(const Op& op) {
+  EmitPrefetchMatrix(cx_, op.As<ir::PrefetchMatrixAttrs>(), Index(op, 0), Index(op, 1), Index(op, 2));
+}
+
 void RoleEmitter::Map(const Op& op) { fragments_[op.result] = EmitMap(cx_, FragmentOf(op), op.As<ir::MapAttrs>()); }
 
 void RoleEmitter::Call(const Op& op) {

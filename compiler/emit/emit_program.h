@@ -120,6 +120,8 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::St
 
 // emit_step.cc: steps of the epilogue.
 Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs);
+void EmitPrefetchMatrix(const RoleContext& cx, const ir::PrefetchMatrixAttrs& attrs, Value* row, Value* column,
+                        Value* batch);
 Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
                            Value* row, Value* column, Value* batch);
 Fragment EmitCombineVector(const RoleContext& cx, const Fragment& fragment, const ir::CombineVectorAttrs& attrs,

@@ -274,6 +274,29 @@ std::vector<Value*> EmitInside(const RoleContext& cx, const ir::FragmentLayout& 
   return inside;
 }
 
+// A thread of the role for each row.
+void EmitPrefetchMatrix(const RoleContext& cx, const ir::PrefetchMatrixAttrs& attrs, Value* row, Value* column,
+                        Value* batch) {
+  auto& b = cx.e.ir();
+  const int bytes = static_cast<int>(DataTypeBytes(attrs.type));
+  const auto constant = [&](int value) { return cx.e.C32(static_cast<uint32_t>(value)); };
+  Value* columns = ColumnsOf(cx, attrs.operand);
+  Value* left = b.CreateSelect(b.CreateICmpULT(column, columns), b.CreateSub(columns, column), constant(0));
+  Value* wanted = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, left, constant(attrs.tile_columns));
+  Value* size = b.CreateAnd(b.CreateMul(wanted, constant(bytes)), constant(~15));
+  Value* any = b.CreateICmpNE(size, constant(0));
+  for (int first = 0; first < attrs.tile_rows; first += cx.threads) {
+    Value* own = b.CreateAdd(cx.thread, constant(first));
+    const RowPlace place = PlaceRow(cx, attrs.operand, attrs.rows, b.CreateAdd(row, own), batch);
+    Value* inside = b.CreateAnd(place.inside, any);
+    if (first + cx.threads > attrs.tile_rows)
+      inside = b.CreateAnd(inside, b.CreateICmpULT(own, constant(attrs.tile_rows)));
+    Value* offset = b.CreateAdd(place.offset, b.CreateZExt(column, cx.e.I64()));
+    Value* address = b.CreateAdd(cx.Param(attrs.base), b.CreateMul(offset, cx.e.C64(bytes)));
+    cx.e.PrefetchGlobal(address, size, inside);
+  }
+}
+
 Fragment EmitCombineMatrix(const RoleContext& cx, const Fragment& fragment, const ir::CombineMatrixAttrs& attrs,
                            Value* row, Value* column, Value* batch) {
   const ir::GlobalAttrs place{attrs.operand, attrs.base, attrs.type, attrs.vector, attrs.rows};

@@ -179,6 +179,8 @@ class Emitter {
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
   Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
+  // `bytes`, a multiple of 16, from a multiple of 16 on, into L2.
+  void PrefetchGlobal(Value* address, Value* bytes, Value* predicate);
   // Returns the old value, and stores it plus one or, from `last` on, 0. Orders what comes before and after
   // it.
   Value* CountGlobal(Value* address, Value* last);

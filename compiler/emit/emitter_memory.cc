@@ -46,6 +46,10 @@ void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Valu
       "b,l," + AsmConstraints("r", count) + ",~{memory}", b_.getVoidTy(), arguments);
 }
 
+void Emitter::PrefetchGlobal(Value* address, Value* bytes, Value* predicate) {
+  Asm("@$0 cp.async.bulk.prefetch.L2.global [$1], $2;", "b,l,r,~{memory}", b_.getVoidTy(), {predicate, address, bytes});
+}
+
 Value* Emitter::CountGlobal(Value* address, Value* last) {
   return Asm("atom.acq_rel.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}", I32(), {address, last});
 }
