@@ -168,6 +168,8 @@ SETS = [
     ("bf16 GEMM", rows_of("gemm_bf16_h200"), "gemm-h200.md"),
     ("of these m <= 128", rows_of("gemm_bf16_h200", is_small), "gemm-h200.md"),
     ("bf16 convolution", rows_of("conv_bf16_h200"), "convolution-h200.md"),
+    ("bf16 convolution layers", rows_of("conv_layers_h200"), "convolution-h200.md"),
+    ("convolution, epilogue", rows_of("conv_fused_h200"), "convolution-h200.md"),
     ("bf16 dgrad", rows_of("conv_gradients_h200", of_kind("conv_dgrad")), "gradients-h200.md"),
     ("bf16 wgrad", rows_of("conv_gradients_h200", of_kind("conv_wgrad")), "gradients-h200.md"),
     ("e4m3 GEMM, sum=fast", rows_of("gemm_e4m3_h200", with_sum("fast")), "fp8-h200.md"),

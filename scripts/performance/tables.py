@@ -94,14 +94,18 @@ def profiles(kind):
                   for row in rows_of("profiles_h200") if row["problem"].startswith(kind)])
 
 
+def is_pointwise(row):
+    sizes = extents(row["problem"])
+    return sizes["r"] * sizes["s"] == 1
+
+
 def conv_groups():
     rows = rows_of("conv_bf16_h200")
-    taps = {row["problem"]: extents(row["problem"])["r"] * extents(row["problem"])["s"] for row in rows}
     channels = {row["problem"]: extents(row["problem"])["c"] for row in rows}
     return groups([
         ("all", rows),
-        ("1x1 filters", [row for row in rows if taps[row["problem"]] == 1]),
-        ("larger filters", [row for row in rows if taps[row["problem"]] > 1 and channels[row["problem"]] > 3]),
+        ("1x1 filters", [row for row in rows if is_pointwise(row)]),
+        ("larger filters", [row for row in rows if not is_pointwise(row) and channels[row["problem"]] > 3]),
         ("the RGB stem, 7x7, stride 2", [row for row in rows if channels[row["problem"]] == 3]),
     ])
 
@@ -179,8 +183,22 @@ def fp8_promotion():
 
 
 def conv_layers():
-    return groups([("the rule's schedule, all layers", rows_of("conv_layers_h200")),
-                   ("the fastest of 20 to 70, where searched", rows_of("conv_layers_searched_h200"))], floors=False)
+    rows = rows_of("conv_layers_h200")
+    with_forward = {row["problem"]: row for name in ("conv_bf16_h200", "conv_layers_h200") for row in rows_of(name)}
+    return groups([("the layers", rows), ("of these 1x1 filters", [row for row in rows if is_pointwise(row)]),
+                   ("with the problems above, each once", list(with_forward.values()))], floors=False)
+
+
+def conv_layers_below():
+    return below(rows_of("conv_layers_h200"), 0.98, "cuDNN")
+
+
+def conv_fused():
+    return against_cudnn(rows_of("conv_fused_h200"))
+
+
+def conv_fused_groups():
+    return groups([("with an epilogue", rows_of("conv_fused_h200"))], floors=False)
 
 
 def fp8_groups():
@@ -380,6 +398,9 @@ TABLES = {
     "few_channels_groups": few_channels_groups,
     "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,
+    "conv_layers_below": conv_layers_below,
+    "conv_fused": conv_fused,
+    "conv_fused_groups": conv_fused_groups,
     "conv_profiles": lambda: profiles("conv"),
     "fp8_groups": fp8_groups,
     "fp8_below": fp8_below,
