@@ -11,8 +11,8 @@ namespace laneshift::emulator {
 // For the lanes of one instruction, which mostly name one object.
 class BarrierLookup {
  public:
-  enum class Reach : uint8_t { kOwnCta, kAnyCta };
-  BarrierLookup(Warp& warp, StateSpace space, Reach reach) : warp_(warp), space_(space), reach_(reach) {}
+  enum class Scope : uint8_t { kOwnCta, kAnyCta };
+  BarrierLookup(Warp& warp, StateSpace space, Scope scope) : warp_(warp), space_(space), scope_(scope) {}
 
   // nullptr after a fault.
   BarrierSlot* Find(uint64_t address, int lane);
@@ -24,7 +24,7 @@ class BarrierLookup {
 
   Warp& warp_;
   const StateSpace space_;
-  const Reach reach_;
+  const Scope scope_;
   uint64_t address_ = 0;
   BarrierSlot* slot_ = nullptr;  // at address_
   Located at_;

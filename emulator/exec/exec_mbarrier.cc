@@ -138,7 +138,7 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
   // All lanes access the object before any of them releases: the arrival of one releases that for all.
   std::array<BarrierSlot*, kLanes> slots;
   std::array<bool, kLanes> far;
-  BarrierLookup lookup(w, i.space, BarrierLookup::Reach::kAnyCta);
+  BarrierLookup lookup(w, i.space, BarrierLookup::Scope::kAnyCta);
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     slots[static_cast<size_t>(lane)] = lookup.Find(w.AddressOf(i[1], lane), lane);
@@ -199,7 +199,7 @@ bool StillWaits(Warp& w, const Instruction& i) {
 Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
   if (StillWaits(w, i)) return Outcome::kBlocked;
   Cluster& cluster = w.cta().cluster();
-  BarrierLookup lookup(w, i.space, BarrierLookup::Reach::kOwnCta);
+  BarrierLookup lookup(w, i.space, BarrierLookup::Scope::kOwnCta);
   uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
   uint64_t blocked_in = 0;
   const BarrierSlot* last = nullptr;
@@ -266,7 +266,7 @@ BarrierSlot* BarrierLookup::Find(uint64_t address, int lane) {
 }
 
 BarrierSlot* BarrierLookup::Locate(int lane) {
-  if (!LocateShared(warp_, space_, address_, 8, 8, lane, reach_ == Reach::kAnyCta, at_)) return nullptr;
+  if (!LocateShared(warp_, space_, address_, 8, 8, lane, scope_ == Scope::kAnyCta, at_)) return nullptr;
   BarrierSlot* slot = warp_.cta().cluster().FindBarrier(*at_.cta, at_.offset);
   if (slot == nullptr)
     warp_.Fault(FaultKind::kLaunchFailure, lane, Cat("there is no initialised mbarrier at shared offset ", at_.offset));
@@ -274,7 +274,7 @@ BarrierSlot* BarrierLookup::Locate(int lane) {
 }
 
 BarrierSlot* FindBarrierAt(Warp& w, StateSpace space, uint64_t address, int lane, bool any_cta, Located& at) {
-  BarrierLookup lookup(w, space, any_cta ? BarrierLookup::Reach::kAnyCta : BarrierLookup::Reach::kOwnCta);
+  BarrierLookup lookup(w, space, any_cta ? BarrierLookup::Scope::kAnyCta : BarrierLookup::Scope::kOwnCta);
   BarrierSlot* slot = lookup.Find(address, lane);
   at = lookup.at();
   return slot;
