@@ -69,7 +69,7 @@ class OperandRows {
   int factors() const { return factors_; }
   ScaleType scale_type() const { return scale_type_; }
   uint8_t scale(int row, int factor) const { return scales_[static_cast<size_t>(row * factors_ + factor)]; }
-  // All of them, row by row; behind them as many more as a vector may read.
+  // All of them, row by row, and after them as many more as a vector may read.
   const uint8_t* scales() const { return scales_.data(); }
 
  private:
