@@ -2,9 +2,11 @@
 // time, from the launch to the last store.
 #include <benchmark/benchmark.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
+#include "base/small_float.h"
 #include "bench/emulator_bench.h"
 #include "device/buffer.h"
 #include "device/stream.h"
@@ -21,11 +23,16 @@ struct KernelCase {
   const char* schedule = "";  // empty: the rule's
 };
 
-// All operands are one, which makes the adder's work no easier: it is the same for all finite numbers.
-Result<device::DeviceBuffer> Ones(const device::Stream& stream, int64_t count) {
-  const std::vector<uint16_t> ones(static_cast<size_t>(count), 0x3f80);
-  LS_ASSIGN(device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(stream.context(), ones.size() * 2));
-  LS_TRY(buffer.CopyFromHost(stream, ones.data(), ones.size() * 2));
+// `count` numbers, uniform in [-1, 1): sums of few bits, like those of ones, are less work for the adder.
+Result<device::DeviceBuffer> Numbers(const device::Stream& stream, int64_t count) {
+  std::mt19937 random(1);
+  std::vector<uint16_t> numbers(static_cast<size_t>(count));
+  for (uint16_t& number : numbers) {
+    const float value = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
+    number = static_cast<uint16_t>(base::FromFloat(base::FloatFormat::kBf16, value, base::Rounding::kTowardZero));
+  }
+  LS_ASSIGN(device::DeviceBuffer buffer, device::DeviceBuffer::Allocate(stream.context(), numbers.size() * 2));
+  LS_TRY(buffer.CopyFromHost(stream, numbers.data(), numbers.size() * 2));
   LS_TRY(stream.Synchronize());
   return buffer;
 }
@@ -37,9 +44,9 @@ Status Measure(benchmark::State& state, const KernelCase& kernel, const EngineOp
   const GemmProblem& p = std::get<GemmProblem>(problem);
   LS_ASSIGN(const Plan plan, engine.MakePlan(problem, constraint));
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(engine.parts().device.context()));
-  LS_ASSIGN(const device::DeviceBuffer a, Ones(stream, p.m * p.k));
-  LS_ASSIGN(const device::DeviceBuffer b, Ones(stream, p.n * p.k));
-  LS_ASSIGN(const device::DeviceBuffer d, Ones(stream, p.m * p.n * 2));
+  LS_ASSIGN(const device::DeviceBuffer a, Numbers(stream, p.m * p.k));
+  LS_ASSIGN(const device::DeviceBuffer b, Numbers(stream, p.n * p.k));
+  LS_ASSIGN(const device::DeviceBuffer d, Numbers(stream, p.m * p.n * 2));
   const auto pointer = [](const device::DeviceBuffer& buffer) { return reinterpret_cast<void*>(buffer.pointer()); };
   (void)TakeReport();
   for (auto _ : state) {

@@ -138,12 +138,12 @@ Outcome Arrive(Warp& w, const Instruction& i, uint32_t mask) {
   // All lanes access the object before any of them releases: the arrival of one releases that for all.
   std::array<BarrierSlot*, kLanes> slots;
   std::array<bool, kLanes> far;
+  BarrierLookup lookup(w, i.space, BarrierLookup::Scope::kAnyCta);
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    Located at;
-    slots[static_cast<size_t>(lane)] = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, true, at);
+    slots[static_cast<size_t>(lane)] = lookup.Find(w.AddressOf(i[1], lane), lane);
     if (slots[static_cast<size_t>(lane)] == nullptr) return Outcome::kFault;
-    far[static_cast<size_t>(lane)] = at.cta != &w.cta();
+    far[static_cast<size_t>(lane)] = lookup.at().cta != &w.cta();
   }
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -183,18 +183,31 @@ Outcome Transact(Warp& w, const Instruction& i, uint32_t mask) {
   return Outcome::kNext;
 }
 
+// Whether the path has executed this wait before, and the phase that it waits for is still the current one: then it
+// blocks again, as it did, without a look at each lane.
+bool StillWaits(Warp& w, const Instruction& i) {
+  const WaitState& wait = w.path().wait;
+  Cluster& cluster = w.cta().cluster();
+  if (wait.kind != WaitState::Kind::kMbarrier || wait.timed_out || (i.modifiers & kTest) || cluster.watch() != nullptr)
+    return false;
+  const BarrierSlot* slot = cluster.FindBarrier(w.cta(), wait.object);
+  return slot != nullptr && slot->state.valid() && slot->state.phase() == wait.generation;
+}
+
 // operands: p, [a], parity or token. A try_wait that would fail blocks the path; it fails only when nothing else can
 // make progress.
 Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
+  if (StillWaits(w, i)) return Outcome::kBlocked;
   Cluster& cluster = w.cta().cluster();
+  BarrierLookup lookup(w, i.space, BarrierLookup::Scope::kOwnCta);
   uint32_t done = 0, blocked_on = 0, parity_of_block = 0;
   uint64_t blocked_in = 0;
   const BarrierSlot* last = nullptr;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    Located at;
-    BarrierSlot* slot = FindBarrierAt(w, i.space, w.AddressOf(i[1], lane), lane, false, at);
+    BarrierSlot* slot = lookup.Find(w.AddressOf(i[1], lane), lane);
     if (slot == nullptr) return Outcome::kFault;
+    const Located& at = lookup.at();
     const uint64_t value = w.Value(i[2], lane);
     uint32_t parity = static_cast<uint32_t>(value);
     if (!(i.modifiers & kParity)) parity = Mbarrier::PtxToken::Unpack(value).phase & 1;
@@ -234,23 +247,36 @@ Outcome Wait(Warp& w, const Instruction& i, uint32_t mask) {
 
 }  // namespace
 
+BarrierSlot* BarrierLookup::Find(uint64_t address, int lane) {
+  if (slot_ == nullptr || address != address_) {
+    address_ = address;
+    slot_ = Locate(lane);
+    if (slot_ == nullptr) return nullptr;
+  }
+  if (!warp_.checks()) return slot_;
+  Cluster& cluster = warp_.cta().cluster();
+  if (at_.cta != &warp_.cta()) cluster.Visit(warp_, *at_.cta, lane);
+  // fence.mbarrier_init and barrier.cluster, even with a relaxed arrive, show the object to all threads that waited.
+  const bool shown = slot_->init_fenced && warp_.met_cluster && cluster.barrier_met_told.Knows(slot_->initialised);
+  if (!shown && !warp_.knowledge.Knows(static_cast<uint8_t>(lane), slot_->initialised)) {
+    warp_.Report(HazardKind::kBarrierRace, lane,
+                 Cat("nothing orders the mbarrier.init of the object at shared offset ", at_.offset, " before this"));
+  }
+  return slot_;
+}
+
+BarrierSlot* BarrierLookup::Locate(int lane) {
+  if (!LocateShared(warp_, space_, address_, 8, 8, lane, scope_ == Scope::kAnyCta, at_)) return nullptr;
+  BarrierSlot* slot = warp_.cta().cluster().FindBarrier(*at_.cta, at_.offset);
+  if (slot == nullptr)
+    warp_.Fault(FaultKind::kLaunchFailure, lane, Cat("there is no initialised mbarrier at shared offset ", at_.offset));
+  return slot;
+}
+
 BarrierSlot* FindBarrierAt(Warp& w, StateSpace space, uint64_t address, int lane, bool any_cta, Located& at) {
-  if (!LocateShared(w, space, address, 8, 8, lane, any_cta, at)) return nullptr;
-  BarrierSlot* slot = w.cta().cluster().FindBarrier(*at.cta, at.offset);
-  if (slot == nullptr) {
-    w.Fault(FaultKind::kLaunchFailure, lane, Cat("there is no initialised mbarrier at shared offset ", at.offset));
-    return nullptr;
-  }
-  if (w.checks()) {
-    if (at.cta != &w.cta()) w.cta().cluster().Visit(w, *at.cta, lane);
-    // fence.mbarrier_init and barrier.cluster, even with a relaxed arrive, show the object to all threads that waited.
-    const Cluster& cluster = w.cta().cluster();
-    const bool shown = slot->init_fenced && w.met_cluster && cluster.barrier_met_told.Knows(slot->initialised);
-    if (!shown && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot->initialised)) {
-      w.Report(HazardKind::kBarrierRace, lane,
-               Cat("nothing orders the mbarrier.init of the object at shared offset ", at.offset, " before this"));
-    }
-  }
+  BarrierLookup lookup(w, space, any_cta ? BarrierLookup::Scope::kAnyCta : BarrierLookup::Scope::kOwnCta);
+  BarrierSlot* slot = lookup.Find(address, lane);
+  at = lookup.at();
   return slot;
 }
 

@@ -140,13 +140,26 @@ struct Case {
   AdderRule adder;
 };
 
-// Codes whose exponents cluster, so that sums cancel and terms are cut; now and then zeros, subnormals and specials.
+// Families of operands. Exponents that cluster, so that sums cancel and terms are cut, with zeros, subnormals and
+// specials now and then (0 to 3); numbers as tests have them, uniform in [-1, 1) (4); whole numbers, of whose products
+// none is cut (5); numbers just below 2 of one sign, whose sums need all bits of an int32 (6).
+constexpr int kFamilies = 7;
+float RegularNumber(int family, std::mt19937& random) {
+  const auto word = static_cast<uint32_t>(random());
+  if (family == 4) return static_cast<float>(static_cast<int32_t>(word)) * 0x1p-31f;
+  if (family == 5) return static_cast<float>(static_cast<int>(word % 9) - 4);
+  return 1.9f + static_cast<float>(word % 8) * 0.01f;
+}
 std::vector<uint32_t> RandomCodes(ElementType type, int count, int family, std::mt19937& random) {
   std::vector<uint32_t> codes;
   for (int i = 0; i < count; ++i) {
     const auto word = static_cast<uint32_t>(random());
     if (IsInteger(type) || family == 0) {
       codes.push_back(word & static_cast<uint32_t>((uint64_t{1} << BitsOf(type)) - 1));
+      continue;
+    }
+    if (family >= 4) {
+      codes.push_back(base::FromFloat(FormatOf(type), RegularNumber(family, random), base::Rounding::kTowardZero));
       continue;
     }
     const int spread = family == 1 ? 4 : family == 2 ? 30 : 12, middle = family == 3 ? -60 : 0;
@@ -173,6 +186,9 @@ void ExpectTileEqualsDefinition(const Case& c, int family, std::mt19937& random,
   cells = RandomCodes(c.d == AccumulatorType::kS32 ? ElementType::kTf32 : type_c, m * n, family, random);
   for (uint32_t& cell : cells) {
     if (c.d == AccumulatorType::kF32) cell ^= random() & 0x1fff;
+    // Accumulators so large that products are cut that would be whole otherwise.
+    if (c.d == AccumulatorType::kF32 && family >= 4 && random() % 16 == 0)
+      cell = std::bit_cast<uint32_t>(std::ldexp(3.0f, static_cast<int>(random() % 32)));
     if (random() % 8 == 0) cell = 0;
   }
   for (const VectorSums* loops : RunnableVectorSums()) {
@@ -202,7 +218,7 @@ TEST(FusedSum, VectorPathsEqualTheDefinition) {
   cases.push_back({ElementType::kE2m1, ElementType::kE2m1, AccumulatorType::kF32, 64, AdderRule{}});
   cases.push_back({ElementType::kS8, ElementType::kU8, AccumulatorType::kS32, 32, AdderRule{}});
   for (const Case& c : cases) {
-    for (int family = 0; family < 4; ++family) {
+    for (int family = 0; family < kFamilies; ++family) {
       for (int round = 0; round < 12; ++round) {
         ExpectTileEqualsDefinition(c, family, random, 1 + static_cast<int>(random() % 9),
                                    8 + static_cast<int>(random() % 70));
@@ -271,12 +287,13 @@ TEST(FusedSum, RegistersOfAWarpgroupAreATileToo) {
 
 TEST(FusedSum, ScaledTilesEqualTheDefinition) {
   std::mt19937 random(19);
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < 210; ++round) {
     const bool groups = round % 2;
     const int k = groups ? 64 : 32, factors = groups ? (round % 4 == 1 ? 2 : 4) : 1, m = 5, n = 40;
     const ElementType type = groups ? ElementType::kE2m1 : ElementType::kE4m3;
     OperandRows a, b;
-    auto codes_a = RandomCodes(type, m * k, round % 3, random), codes_b = RandomCodes(type, n * k, round % 3, random);
+    auto codes_a = RandomCodes(type, m * k, round % kFamilies, random),
+         codes_b = RandomCodes(type, n * k, round % kFamilies, random);
     // Row 2 as padding is: zeros, of the least factors.
     const bool padded = round % 5 > 2;
     if (padded) std::fill_n(codes_a.begin() + 2 * k, k, 0u);
@@ -299,7 +316,7 @@ TEST(FusedSum, ScaledTilesEqualTheDefinition) {
     SumOptions options;
     if (groups) options.adder = Tcgen05FourBitAdder();
     options.accumulate = round % 5 != 0;
-    const std::vector<uint32_t> cells = RandomCodes(ElementType::kTf32, m * n, round % 4, random);
+    const std::vector<uint32_t> cells = RandomCodes(ElementType::kTf32, m * n, round % kFamilies, random);
     const auto expect = [&](const char* name, const auto& sum) {
       std::vector<uint32_t> result = cells;
       sum(AccumulatorTile{result.data(), static_cast<size_t>(n)});

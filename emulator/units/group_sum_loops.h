@@ -28,33 +28,40 @@ class GroupSums {
 
   LS_INLINE void Run() const {
     for (int n0 = 0; n0 < b_.rows(); n0 += kFloats) {
-      for (int m = 0; m < a_.rows(); ++m) SumRow(m, n0);
+      for (int m0 = 0; m0 < a_.rows(); m0 += kRows) SumRows(m0, n0);
     }
   }
 
  private:
+  static constexpr int kRows = 8;  // at a time: additions to one sum wait for each other
   static constexpr int64_t kTopRange = 100;
   static constexpr int kLeastGroup = 16, kHalf = std::max(4, kFloats / 2);
 
   using Doubles = VectorOf<double, kHalf>;
   using Longs = VectorOf<int64_t, kHalf>;
 
-  LS_INLINE void SumRow(int m, int n0) const {
+  LS_INLINE void SumRows(int m0, int n0) const {
     const auto pitch = static_cast<size_t>(b_.pitch());
-    const float* row = a_.values() + a_.At(m, 0);
+    const int rows = std::min(kRows, a_.rows() - m0);
+    const float* values[kRows];
+    for (int r = 0; r < kRows; ++r) values[r] = a_.values() + a_.At(m0 + std::min(r, rows - 1), 0);
     const float* columns = b_.values() + n0;
-    Floats<kFloats> sums[OperandRows::kMaxK / kLeastGroup];
-    for (int g = 0; g < groups_; ++g) {
-      Floats<kFloats> sum{};  // products of e2m1 and their sums are exact
-      for (int i = 0; i < o_.adder.group; ++i, ++row, columns += pitch) {
+    Floats<kFloats> sums[kRows][OperandRows::kMaxK / kLeastGroup];
+    for (int g = 0, k = 0; g < groups_; ++g) {
+      Floats<kFloats> own[kRows] = {};  // products of e2m1 and their sums are exact
+      for (int i = 0; i < o_.adder.group; ++i, ++k, columns += pitch) {
         Floats<kFloats> y;
         std::memcpy(&y, columns, sizeof(y));
-        sum += *row * y;
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) own[r] += values[r][k] * y;
       }
-      sums[g] = sum;
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) sums[r][g] = own[r];
     }
-    for (int first = 0; first < kFloats; first += kHalf)
-      Join(m, n0 + first, reinterpret_cast<const float*>(sums) + first);
+    for (int r = 0; r < rows; ++r) {
+      for (int first = 0; first < kFloats; first += kHalf)
+        Join(m0 + r, n0 + first, reinterpret_cast<const float*>(sums[r]) + first);
+    }
   }
 
   // Adds groups and accumulator. `sums`: of the first group; those of the next one are kFloats later.

@@ -60,32 +60,53 @@ LS_INLINE void ExponentsOf(const VectorOf<uint32_t, kFloats>& words, int least, 
   exponents = (words & 0x7fffffff) != 0 ? counted : Exponents{} + OperandRows::kZeroExponent;
 }
 
+// The ranges of exponents that pass by, one for each lane.
 template <int kFloats>
-LS_INLINE int GreatestOf(const VectorOf<int32_t, kFloats>& exponents) {
-  if constexpr (kFloats > 4) {
-    VectorOf<int32_t, kFloats / 2> low, high;
-    std::memcpy(&low, &exponents, sizeof(low));
-    std::memcpy(&high, reinterpret_cast<const char*>(&exponents) + sizeof(low), sizeof(high));
-    return GreatestOf<kFloats / 2>(low > high ? low : high);
-  } else {
-    int32_t greatest = OperandRows::kZeroExponent;
-    for (int i = 0; i < kFloats; ++i) greatest = std::max(greatest, exponents[i]);
-    return greatest;
+struct LaneRanges {
+  using Exponents = VectorOf<int32_t, kFloats>;
+  static constexpr int32_t kZero = OperandRows::kZeroExponent;
+  Exponents greatest = Exponents{} + kZero, least = Exponents{} - kZero;
+
+  LS_INLINE void Include(const Exponents& exponents) {
+    greatest = greatest > exponents ? greatest : exponents;
+    const Exponents counted = exponents != kZero ? exponents : Exponents{} - kZero;
+    least = least < counted ? least : counted;
   }
-}
+  // Of all lanes.
+  LS_INLINE OperandRows::Range Join() const {
+    if constexpr (kFloats > 4) {
+      const auto parts = [](const Exponents& all, VectorOf<int32_t, kFloats / 2>* half) {
+        std::memcpy(half, &all, sizeof(all));
+      };
+      VectorOf<int32_t, kFloats / 2> high[2], low[2];
+      parts(greatest, high);
+      parts(least, low);
+      LaneRanges<kFloats / 2> half;
+      half.greatest = high[0] > high[1] ? high[0] : high[1];
+      half.least = low[0] < low[1] ? low[0] : low[1];
+      return half.Join();
+    } else {
+      OperandRows::Range all;
+      for (int i = 0; i < kFloats; ++i)
+        all.Include({static_cast<int16_t>(greatest[i]), static_cast<int16_t>(least[i])});
+      return all;
+    }
+  }
+};
 
 template <int kFloats, bool kExponents>
-LS_INLINE int Rows(const PackedRows& from, float* values, int16_t* exponents, int16_t* greatest) {
+LS_INLINE OperandRows::Range Rows(const PackedRows& from, float* values, int16_t* exponents,
+                                  OperandRows::Range* ranges) {
   if constexpr (kFloats > 4) {
-    if (from.k % kFloats != 0) return Rows<kFloats / 2, kExponents>(from, values, exponents, greatest);
+    if (from.k % kFloats != 0) return Rows<kFloats / 2, kExponents>(from, values, exponents, ranges);
   }
   using Exponents = VectorOf<int32_t, kFloats>;
   const size_t step = kFloats * BytesOf(from.type);
   const uint32_t flip = from.negate ? 0x80000000u : 0;
-  int all = OperandRows::kZeroExponent;
+  OperandRows::Range all;
   for (int row = 0; row < from.rows; ++row) {
     const uint8_t* bytes = from.bytes + static_cast<size_t>(row) * from.row_bytes;
-    Exponents top = Exponents{} + OperandRows::kZeroExponent;
+    LaneRanges<kFloats> of_row;
     for (int i = 0; i < from.k; i += kFloats, bytes += step, values += kFloats) {
       VectorOf<uint32_t, kFloats> words;
       Widen<kFloats>(from, bytes, flip, words);
@@ -93,16 +114,15 @@ LS_INLINE int Rows(const PackedRows& from, float* values, int16_t* exponents, in
       if constexpr (kExponents) {
         Exponents own;
         ExponentsOf<kFloats>(words, from.least_exponent, own);
-        top = top > own ? top : own;
+        of_row.Include(own);
         const Exponents pairs = (own & 0xffff) | own << 16;
         std::memcpy(exponents, &pairs, sizeof(pairs));
         exponents += 2 * kFloats;
       }
     }
     if constexpr (kExponents) {
-      const int own = GreatestOf<kFloats>(top);
-      greatest[row] = static_cast<int16_t>(own);
-      all = std::max(all, own);
+      ranges[row] = of_row.Join();
+      all.Include(ranges[row]);
     }
   }
   return all;
@@ -131,7 +151,7 @@ LS_INLINE void ExchangeAll(VectorOf<float, kFloats> (&block)[kFloats]) {
 
 // kFloats rows at a time, transposed in squares.
 template <int kFloats, bool kExponents>
-LS_INLINE int Columns(const PackedRows& from, size_t pitch, float* values, int16_t* exponents) {
+LS_INLINE OperandRows::Range Columns(const PackedRows& from, size_t pitch, float* values, int16_t* exponents) {
   if constexpr (kFloats > 4) {
     if (from.k % kFloats != 0) return Columns<kFloats / 2, kExponents>(from, pitch, values, exponents);
   }
@@ -140,7 +160,7 @@ LS_INLINE int Columns(const PackedRows& from, size_t pitch, float* values, int16
   using Exponents = VectorOf<int32_t, kFloats>;
   const size_t step = BytesOf(from.type);
   const uint32_t flip = from.negate ? 0x80000000u : 0;
-  Exponents top = Exponents{} + OperandRows::kZeroExponent;
+  LaneRanges<kFloats> of_all;
   for (int first = 0; first < from.rows; first += kFloats) {
     const int count = std::min(kFloats, from.rows - first);
     const uint8_t* bytes = from.bytes + static_cast<size_t>(first) * from.row_bytes;
@@ -159,21 +179,21 @@ LS_INLINE int Columns(const PackedRows& from, size_t pitch, float* values, int16
         if constexpr (kExponents) {
           Exponents own;
           ExponentsOf<kFloats>(reinterpret_cast<Words>(block[i]), from.least_exponent, own);
-          top = top > own ? top : own;
+          of_all.Include(own);
           const auto narrow = __builtin_convertvector(own, VectorOf<int16_t, kFloats>);
           std::memcpy(exponents + at, &narrow, sizeof(narrow));
         }
       }
     }
   }
-  return GreatestOf<kFloats>(top);
+  return of_all.Join();
 }
 
 template <int kFloats>
 constexpr VectorLoads LoadsOf(const char* name) {
-  return {[](const PackedRows& from, float* values, int16_t* exponents, int16_t* greatest) {
-            return exponents != nullptr ? Rows<kFloats, true>(from, values, exponents, greatest)
-                                        : Rows<kFloats, false>(from, values, exponents, greatest);
+  return {[](const PackedRows& from, float* values, int16_t* exponents, OperandRows::Range* ranges) {
+            return exponents != nullptr ? Rows<kFloats, true>(from, values, exponents, ranges)
+                                        : Rows<kFloats, false>(from, values, exponents, ranges);
           },
           [](const PackedRows& from, size_t pitch, float* values, int16_t* exponents) {
             return exponents != nullptr ? Columns<kFloats, true>(from, pitch, values, exponents)

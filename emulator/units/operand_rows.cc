@@ -82,8 +82,8 @@ void OperandRows::Prepare(Side side, ElementType type, int rows, int k) {
   integers_.resize(IsInteger(type) ? elements : 0);
   values_.resize(IsInteger(type) ? 0 : elements);
   exponents_.resize(with_exponents ? elements * copies() : 0);
-  row_greatest_.resize(with_exponents && side == Side::kA ? static_cast<size_t>(rows) : 0);
-  greatest_ = kZeroExponent;
+  row_ranges_.resize(with_exponents && side == Side::kA ? static_cast<size_t>(rows) : 0);
+  range_ = {};
   // Rows overwrite everything but the padding.
   for (int i = 0; side == Side::kB && i < k && rows < pitch_; ++i) {
     const size_t first = At(rows, i), count = static_cast<size_t>(pitch_ - rows);
@@ -110,7 +110,7 @@ void OperandRows::Decode(int row, const uint32_t* codes, bool negate, float* val
     return;
   }
   const int32_t least = LeastExponent(type_);
-  int32_t greatest = kZeroExponent;
+  int32_t greatest = kZeroExponent, smallest = -kZeroExponent;
   // Without branches, for the vectoriser.
   ForEachInEights(k_, [&](int i) {
     const uint32_t word = std::bit_cast<uint32_t>(values[i]);
@@ -118,10 +118,12 @@ void OperandRows::Decode(int row, const uint32_t* codes, bool negate, float* val
     const auto field = static_cast<int32_t>(word >> 23 & 0xff);
     const int32_t exponent = (word & 0x7fffffff) != 0 ? std::max(field - 127, least) : kZeroExponent;
     greatest = std::max(greatest, exponent);
+    smallest = std::min(smallest, exponent == kZeroExponent ? -kZeroExponent : exponent);
     exponents[i] = static_cast<int16_t>(exponent);
   });
-  if (!row_greatest_.empty()) row_greatest_[static_cast<size_t>(row)] = static_cast<int16_t>(greatest);
-  greatest_ = std::max(greatest_, greatest);
+  const Range own = {static_cast<int16_t>(greatest), static_cast<int16_t>(smallest)};
+  if (!row_ranges_.empty()) row_ranges_[static_cast<size_t>(row)] = own;
+  range_.Include(own);
 }
 
 template <typename CodesOf>
@@ -176,9 +178,9 @@ void OperandRows::Load(Side side, ElementType type, Packing packing, int rows, i
     const VectorLoads& loads = SelectVectorLoads();
     int16_t* exponents = exponents_.empty() ? nullptr : exponents_.data();
     if (side == Side::kA) {
-      greatest_ = loads.rows(from, values_.data(), exponents, row_greatest_.data());
+      range_ = loads.rows(from, values_.data(), exponents, row_ranges_.data());
     } else {
-      greatest_ = loads.columns(from, static_cast<size_t>(pitch_), values_.data(), exponents);
+      range_ = loads.columns(from, static_cast<size_t>(pitch_), values_.data(), exponents);
     }
     return;
   }
@@ -199,7 +201,9 @@ void OperandRows::LoadScales(ScaleType type, int factors, const uint8_t* bytes) 
   LS_CHECK(factors > 0 && k_ % factors == 0, "scale factors ", factors, " for K ", k_);
   scale_type_ = type;
   factors_ = factors;
-  scales_.assign(bytes, bytes + static_cast<size_t>(rows_) * static_cast<size_t>(factors));
+  const size_t count = static_cast<size_t>(rows_) * static_cast<size_t>(factors);
+  scales_.assign(count + kPadding, 127);
+  std::copy_n(bytes, count, scales_.begin());
 }
 
 void OperandRows::FoldScales() {

@@ -28,6 +28,14 @@ class OperandRows {
   static constexpr int16_t kZeroExponent = -0x4000;
   // The exponent of infinities and NaNs.
   static constexpr int16_t kSpecialExponent = 128;
+  // The exponents of elements other than zero; of none, the greatest is below the least.
+  struct Range {
+    int16_t greatest = kZeroExponent, least = -kZeroExponent;
+    void Include(const Range& other) {
+      greatest = greatest > other.greatest ? greatest : other.greatest;
+      least = least < other.least ? least : other.least;
+    }
+  };
 
   // For what is loaded from now on.
   void set_detail(Detail detail) { detail_ = detail; }
@@ -55,12 +63,14 @@ class OperandRows {
   const int16_t* exponents() const { return exponents_.data(); }
   int exponent(int row, int k) const { return exponents_[At(row, k) * copies()]; }
   const int32_t* integers() const { return integers_.data(); }
-  // The greatest exponent of a row of A, and of all rows. With Detail::kValues there is none.
-  int greatest(int row) const { return row_greatest_[static_cast<size_t>(row)]; }
-  int greatest() const { return greatest_; }
+  // Of a row of A, and of all rows. With Detail::kValues they mean nothing.
+  const Range& range(int row) const { return row_ranges_[static_cast<size_t>(row)]; }
+  const Range& range() const { return range_; }
   int factors() const { return factors_; }
   ScaleType scale_type() const { return scale_type_; }
   uint8_t scale(int row, int factor) const { return scales_[static_cast<size_t>(row * factors_ + factor)]; }
+  // All of them, row by row, and after them as many more as a vector may read.
+  const uint8_t* scales() const { return scales_.data(); }
 
  private:
   void Prepare(Side side, ElementType type, int rows, int k);
@@ -79,8 +89,8 @@ class OperandRows {
   std::vector<float> values_;  // NaN and infinities as such
   std::vector<int16_t> exponents_;
   std::vector<int32_t> integers_;  // s8 and u8, instead of the two above
-  std::vector<int16_t> row_greatest_;
-  int greatest_ = kZeroExponent;
+  std::vector<Range> row_ranges_;
+  Range range_;
   ScaleType scale_type_ = ScaleType::kUe8m0;
   int factors_ = 0;
   std::vector<uint8_t> scales_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/units/element.h"
+#include "emulator/units/operand_rows.h"
 
 namespace laneshift::emulator {
 
@@ -22,13 +23,13 @@ struct PackedRows {
   int least_exponent;  // what subnormal elements count with
 };
 
-// They return the greatest exponent. Without a place for exponents none are made, and the result means nothing.
+// They return the range of exponents. Without a place for exponents none are made, and the result means nothing.
 struct VectorLoads {
   // Element (row, i) to values[row * k + i], and its exponent, as OperandRows has it, twice to exponents[2 * (row * k +
-  // i)]; the greatest exponent of each row to greatest[row].
-  int (*rows)(const PackedRows& from, float* values, int16_t* exponents, int16_t* greatest);
+  // i)]; the range of each row to ranges[row].
+  OperandRows::Range (*rows)(const PackedRows& from, float* values, int16_t* exponents, OperandRows::Range* ranges);
   // To values[i * pitch + row] and exponents[i * pitch + row].
-  int (*columns)(const PackedRows& from, size_t pitch, float* values, int16_t* exponents);
+  OperandRows::Range (*columns)(const PackedRows& from, size_t pitch, float* values, int16_t* exponents);
   const char* name;
 };
 // Whether they know the type: f16, bf16, tf32 and the 8-bit floats. They want K to be a multiple of 4, and columns a

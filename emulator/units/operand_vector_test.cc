@@ -23,6 +23,11 @@ void ExpectSame(float value, float wanted, const std::string& where) {
   }
 }
 
+void ExpectSame(const OperandRows::Range& range, const OperandRows::Range& wanted, const std::string& where) {
+  EXPECT_EQ(range.greatest, wanted.greatest) << where;
+  EXPECT_EQ(range.least, wanted.least) << where;
+}
+
 constexpr int16_t kZero = OperandRows::kZeroExponent;
 
 struct Operand {
@@ -46,21 +51,21 @@ void Compare(const Operand& operand, std::mt19937& random) {
   for (const VectorLoads* loads : RunnableVectorLoads()) {
     std::vector<float> rows(static_cast<size_t>(operand.rows * operand.k), -1);
     std::vector<float> columns(pitch * static_cast<size_t>(operand.k), 0);
-    std::vector<int16_t> row_exponents(2 * rows.size(), -1), column_exponents(columns.size(), kZero),
-        greatest(rows.size());
+    std::vector<int16_t> row_exponents(2 * rows.size(), -1), column_exponents(columns.size(), kZero);
+    std::vector<OperandRows::Range> ranges(rows.size());
     loads->rows(from, rows.data(), nullptr, nullptr);
     loads->columns(from, pitch, columns.data(), nullptr);
     const std::vector<float> separate_rows = std::exchange(rows, std::vector<float>(rows.size(), -1));
     const std::vector<float> separate_columns = columns;
-    const int most = loads->rows(from, rows.data(), row_exponents.data(), greatest.data());
-    EXPECT_EQ(loads->columns(from, pitch, columns.data(), column_exponents.data()), most);
+    const OperandRows::Range most = loads->rows(from, rows.data(), row_exponents.data(), ranges.data());
+    ExpectSame(loads->columns(from, pitch, columns.data(), column_exponents.data()), most, loads->name);
     EXPECT_EQ(std::memcmp(rows.data(), separate_rows.data(), rows.size() * sizeof(float)), 0);
     EXPECT_EQ(std::memcmp(columns.data(), separate_columns.data(), columns.size() * sizeof(float)), 0);
-    int all = kZero;
+    OperandRows::Range all;
     for (int row = 0; row < operand.rows; ++row) {
       UnpackElements(operand.type, Packing::kPlain, packed.data() + static_cast<size_t>(row) * row_bytes, operand.k,
                      codes.data());
-      int own = kZero;
+      OperandRows::Range own;
       for (int i = 0; i < operand.k; ++i) {
         const float value = base::ToFloat(FormatOf(operand.type), codes[static_cast<size_t>(i)]);
         const float wanted = operand.negate ? -value : value;
@@ -74,12 +79,12 @@ void Compare(const Operand& operand, std::mt19937& random) {
         EXPECT_EQ(row_exponents[pair], exponent) << where;
         EXPECT_EQ(row_exponents[pair + 1], exponent) << where;
         EXPECT_EQ(column_exponents[column], exponent) << where;
-        own = std::max(own, exponent);
+        if (value != 0) own.Include({static_cast<int16_t>(exponent), static_cast<int16_t>(exponent)});
       }
-      EXPECT_EQ(greatest[static_cast<size_t>(row)], own) << loads->name << " row " << row;
-      all = std::max(all, own);
+      ExpectSame(ranges[static_cast<size_t>(row)], own, loads->name);
+      all.Include(own);
     }
-    EXPECT_EQ(most, all) << loads->name;
+    ExpectSame(most, all, loads->name);
     for (size_t row = static_cast<size_t>(operand.rows); row < pitch; ++row) {
       for (size_t i = 0; i < static_cast<size_t>(operand.k); ++i) {
         EXPECT_EQ(columns[i * pitch + row], 0);

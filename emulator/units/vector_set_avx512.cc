@@ -2,9 +2,11 @@
 #if defined(__x86_64__)
 #include <algorithm>
 #include <bit>
+#include <cfenv>
 #include <cstring>
 #include <utility>
 
+#include "base/small_float.h"
 #include "emulator/units/operand_rows.h"
 #include "emulator/units/vector_sets.h"
 #include "emulator/units/vector_targets.h"

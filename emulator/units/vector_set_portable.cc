@@ -1,6 +1,7 @@
 // The loops for any processor: vectors of four floats, sixteen registers.
 #include <algorithm>
 #include <bit>
+#include <cfenv>
 #include <cstring>
 #include <utility>
 

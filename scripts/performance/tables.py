@@ -373,9 +373,11 @@ def user_functions():
                   ["epilogue", "ms, empty store", "ms, again"], ["empty store", "again"])
 
 
-def emulator_resnet():
-    return paired("emulator_resnet_host", lambda row: code(without_types(row["problem"])),
-                  ["layer", "s, sm_100a", "s, sm_90a"], ["sm_100a", "sm_90a"])
+def emulator_kernels():
+    lines = [[code(row["problem"]), row["setting"], row["peer_us"] / 1000, row["us"] / 1000, row["ratio"]]
+             for row in rows_of("emulator_kernels_host")]
+    return table(["kernel", "target", "ms before", "ms now", "ratio"],
+                 [[*line[:2], f"{line[2]:.0f}", f"{line[3]:.0f}", f"{line[4]:.2f}"] for line in lines])
 
 
 TABLES = {
@@ -426,7 +428,7 @@ TABLES = {
     "compile_h200": lambda: values("compile_h200", ["what", "time"]),
     "user_functions": user_functions,
     "emulator_loops": lambda: values("emulator_loops_host", ["PTX loop", "rate"]),
-    "emulator_resnet": emulator_resnet,
+    "emulator_kernels": emulator_kernels,
 }
 
 

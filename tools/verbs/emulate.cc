@@ -95,7 +95,8 @@ void PrintHazards(const std::vector<emulator::Hazard>& hazards, bool full) {
     std::string text = hazard->Print() + "\n";
     if (!hazard->place.ptx.empty()) text += Cat("    ", hazard->place.ptx, "\n");
     if (const Others& more = others[hazard->kind]; more.places != 0)
-      text += Cat("    and in ", more.places, " other places, ", more.count, " times; --full shows them\n");
+      text += Cat("    and in ", more.places, more.places == 1 ? " other place, " : " other places, ", more.count,
+                  more.count == 1 ? " time; --full shows it\n" : " times; --full shows them\n");
     std::fputs(text.c_str(), stdout);
   }
 }
