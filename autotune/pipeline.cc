@@ -187,8 +187,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };
   const double outside_rows = work.ContinuesGroups() ? 0 : outside(work.rows, pipeline.tile_rows, work.tile_m);
-  CountOutside(pipeline, outside_rows,
-               outside(work.columns, pipeline.tile_columns, work.tile_n));
+  CountOutside(pipeline, outside_rows, outside(work.columns, pipeline.tile_columns, work.tile_n));
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);

@@ -133,8 +133,7 @@ class ShapeBound {
     double sum = 0;
     const double a_rows = work_.ContinuesGroups() ? work_.tile_m : PerTile(work_.rows, work_.tile_rows);
     if (s_.a_load != LoadPath::kCopy)
-      sum += clocks(a_rows, work_.tile_m,
-                    e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
+      sum += clocks(a_rows, work_.tile_m, e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
     // A CTA of a pair holds its part of B.
     const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
                  b_all = static_cast<double>(s_.tile_n) / s_.ctas;

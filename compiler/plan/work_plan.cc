@@ -37,9 +37,9 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     plan.estimated_rows = static_cast<double>(plan.tile_rows);
     // Of a group that may have any size the last row of tiles is half filled, on average.
     if (!masked) {
-      const double whole = static_cast<double>(contraction.m) / static_cast<double>(groups * unit_rows);
-      const double least = std::min(static_cast<double>(units) / static_cast<double>(groups), whole + 0.5);
-      plan.estimated_rows = std::max(1.0, least) * schedule.cluster_m;
+      const auto of_group = [&](int64_t all) { return static_cast<double>(all) / static_cast<double>(groups); };
+      const double average = of_group(contraction.m) / static_cast<double>(unit_rows) + 0.5;
+      plan.estimated_rows = std::clamp(average, 1.0, std::max(1.0, of_group(units))) * schedule.cluster_m;
     }
   }
   if (contraction.parts_of_k) plan.source = ir::WorkSource::kPartsOfK;

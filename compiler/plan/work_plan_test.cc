@@ -65,7 +65,8 @@ TEST(PlanWork, EstimatesTheTilesOfGroups) {
   EXPECT_EQ(rows("grouped_gemm groups=4 m=1024 n=200 k=64", "tile=64x64 d_store=rows cluster=2x1"), 2 * 2.5);
   EXPECT_EQ(rows("grouped_gemm groups=64 m=256 n=200 k=64", "tile=64x64 d_store=rows"), 1) << "4 rows each";
   EXPECT_EQ(rows("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64 d_store=rows"), 5) << "one group has all rows";
-  EXPECT_EQ(rows("grouped_gemm groups=4 m=300 n=200 k=64 layout=masked", "tile=64x64"), 5) << "all that there is room for";
+  EXPECT_EQ(rows("grouped_gemm groups=4 m=300 n=200 k=64 layout=masked", "tile=64x64"), 5)
+      << "all that there is room for";
   EXPECT_EQ(rows("gemm m=300 n=200 k=64", "tile=64x64"), 5);
   EXPECT_EQ(WorkOf("grouped_gemm groups=4 m=1024 n=200 k=64", "tile=64x64 d_store=rows").EstimatedTiles(), 4.5 * 4 * 4);
 }
