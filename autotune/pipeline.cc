@@ -177,17 +177,17 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   std::stable_partition(pipeline.roles.begin(), pipeline.roles.end(),
                         [](const PipelineRole& role) { return role.tile.size() == 0; });
   CountUsers(pipeline);
-  pipeline.tile_rows = static_cast<double>(work.tile_rows);
+  pipeline.tile_rows = work.estimated_rows;
   pipeline.tile_columns = static_cast<double>(work.tile_columns);
-  pipeline.tiles = static_cast<double>(work.Tiles() * slices);
+  pipeline.tiles = work.EstimatedTiles() * static_cast<double>(slices);
   pipeline.raster = work.raster;
   pipeline.cta_multiple = static_cast<double>(work.column_step);
   if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kStolen;
   const auto outside = [](int64_t extent, double tiles, int tile) {
     return 1 - static_cast<double>(extent) / (tiles * tile);
   };
-  CountOutside(pipeline, outside(work.rows, pipeline.tile_rows, work.tile_m),
-               outside(work.columns, pipeline.tile_columns, work.tile_n));
+  const double outside_rows = work.ContinuesGroups() ? 0 : outside(work.rows, pipeline.tile_rows, work.tile_m);
+  CountOutside(pipeline, outside_rows, outside(work.columns, pipeline.tile_columns, work.tile_n));
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);

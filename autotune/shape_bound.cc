@@ -91,7 +91,7 @@ class ShapeBound {
         s_(shape),
         target_(target),
         m_(machine),
-        tiles_(static_cast<double>(work.Tiles())),
+        tiles_(work.EstimatedTiles()),
         elements_(static_cast<double>(shape.tile_m) * shape.tile_n) {}
 
   double Microseconds() const {
@@ -131,9 +131,9 @@ class ShapeBound {
       return inside * row_bytes / sharers / rate + (all - inside) * row_bytes / kWidestRow * outside_row;
     };
     double sum = 0;
+    const double a_rows = work_.ContinuesGroups() ? work_.tile_m : PerTile(work_.rows, work_.tile_rows);
     if (s_.a_load != LoadPath::kCopy)
-      sum += clocks(PerTile(work_.rows, work_.tile_rows), work_.tile_m,
-                    e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
+      sum += clocks(a_rows, work_.tile_m, e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
     // A CTA of a pair holds its part of B.
     const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
                  b_all = static_cast<double>(s_.tile_n) / s_.ctas;

@@ -188,6 +188,11 @@ Result<Problem> Complete(GroupedGemmProblem p) {
   p.ldd = one.ldd;
   p.epilogue = one.epilogue;
   LS_TRY(CheckSteps(p));
+  if (BlockScalingOf(p.scale) && HasSplitGateUp(p.epilogue)) {
+    return InvalidProblem(Cat("epilogue: a grouped_gemm with scale=", NameOf(p.scale),
+                              " reads the scale factors of B where they lie, and those of a pair of columns from two "
+                              "halves are not adjacent; interleave B's columns and their factors"));
+  }
   for (const GroupMatrix& matrix : MatricesOfGroups(p)) {
     if (p.*matrix.stride == 0) p.*matrix.stride = BoundedProduct(matrix.rows, matrix.pitch);
     LS_TRY(CheckStride(p, matrix));

@@ -194,6 +194,7 @@ Status RoleVerifier::CheckPackFactors(const Op& op) const {
   }
   if (attrs.operand != Operand::kA && attrs.operand != Operand::kB)
     return Broken(8, Cat(OperandName(attrs.operand), " has no scale factors to pack"));
+  if (attrs.halves && attrs.operand != Operand::kB) return Broken(8, "only rows of B come from two halves");
   if (attrs.run != kNvRun && attrs.run != kMxRun && attrs.run != 2 * kMxRun)
     return Broken(8, Cat("no factor is for ", attrs.run, " elements"));
   LS_TRY(Needs({OfOperand(BindingFamily::kBaseScale, attrs.operand), Binding::kWorkspace, Binding::kK}));

@@ -201,6 +201,8 @@ struct PackWindowsAttrs {
 struct PackFactorsAttrs {
   Operand operand = Operand::kA;
   int run = kMxRun;
+  bool blocks = false;  // they lie in such blocks already
+  bool halves = false;  // rows of the copy are alternately those of two halves (of B)
   bool operator==(const PackFactorsAttrs&) const = default;
 };
 inline constexpr int kPackedFactors = 16;  // of a row, that a lane reads at once

@@ -206,7 +206,9 @@ template <> inline constexpr auto kFields<PackWindowsAttrs> = std::tuple{
     Field{"channels", &PackWindowsAttrs::channels}};
 template <> inline constexpr auto kFields<PackFactorsAttrs> = std::tuple{
     Field{"operand", &PackFactorsAttrs::operand},
-    Field{"run", &PackFactorsAttrs::run}};
+    Field{"run", &PackFactorsAttrs::run},
+    Field{"blocks", &PackFactorsAttrs::blocks, Presence::kOptional},
+    Field{"halves", &PackFactorsAttrs::halves, Presence::kOptional}};
 template <> inline constexpr auto kFields<BlockRowsAttrs> = std::tuple{
     Field{"numbers", &BlockRowsAttrs::numbers},
     Field{"scaling", &BlockRowsAttrs::scaling},

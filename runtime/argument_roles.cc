@@ -142,7 +142,7 @@ PointerRules::PointerRules(const Problem& problem) {
     const ir::StoredTensor tensor = ir::Stored(problem, role);
     const int64_t promised = ir::AlignmentOf(problem, role);
     // Of scale factors or metadata, which tensor maps address.
-    const bool in_rows = compiler::PacksFactors(problem) && role != OperandRole::kBlockScaleD;
+    const bool in_rows = compiler::HasFactorsInRows(problem) && role != OperandRole::kBlockScaleD;
     const bool of_operand = role == OperandRole::kScaleA || role == OperandRole::kScaleB;
     const bool blocks = (ir::ScaleBlock::Holds(tensor.type) && !in_rows) || role == OperandRole::kMetadataA ||
                         (of_operand && tensor.type == DataType::kF32 && tensor.rank > 1);

@@ -128,7 +128,7 @@ Status CheckWorkspace(const Problem& problem, const void* workspace, size_t byte
   const std::string_view why = workspace == nullptr ? "" : " aligned to 16 bytes";
   const std::string_view otherwise =
       compiler::OrdersReductions(problem) ? "; pass one: deterministic reductions need it"
-      : compiler::PacksFactors(problem)   ? "; pass one: scale factors in rows are reordered there"
+      : compiler::MayPackFactors(problem) ? "; pass one: scale factors are reordered there"
                                           : "; pass one, or make the plan with split_k=1 and no operand packed "
                                             "(a_load and b_load)";
   return MakeError(ErrorCode::kInvalidArgument, Cat("the plan needs a workspace of ", bytes, " bytes", why,

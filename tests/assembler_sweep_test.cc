@@ -232,9 +232,11 @@ TEST(FactorPack, IsCleanForTheAssembler) {
   const auto assembler = device::PtxAssembler::Find({});
   if (!assembler) GTEST_SKIP() << "no ptxas on this machine: " << assembler.error().message;
   const target::Target& target = *target::FindTarget("sm_100a").value();
-  for (const char* types : {"a=e4m3 scale=mx", "a=e2m1 scale=nv lda=96 ldb=96"}) {
-    const Problem problem = *ParseProblem(std::string("gemm m=65 n=65 k=66 scale_layout=linear ") + types);
-    const auto program = compiler::BuildFactorPack(compiler::ContractionOf(problem), target);
+  for (const char* types : {"scale_layout=linear a=e4m3 scale=mx", "scale_layout=linear a=e2m1 scale=nv lda=96 ldb=96",
+                            "a=e2m1 scale=nv lda=96 ldb=96 epilogue=swiglu:halves",
+                            "scale_layout=linear a=e4m3 scale=mx epilogue=geglu:halves"}) {
+    const Problem problem = *ParseProblem(std::string("gemm m=65 n=66 k=66 ") + types);
+    const auto program = compiler::BuildFactorPack(compiler::ContractionOf(problem), {}, target);
     ASSERT_TRUE(program.has_value()) << program.error().message;
     const Status assembled = Assemble(*assembler, *program, target);
     EXPECT_TRUE(assembled.has_value()) << types << ": " << assembled.error().message;

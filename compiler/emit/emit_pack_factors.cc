@@ -1,5 +1,5 @@
-// Scale factors in rows, as blocks of 128 rows x 4 factors: a lane reads 16 factors of each of the four rows that a
-// line of a block has factors of, and stores that line of four blocks.
+// Scale factors in rows, or of other rows, as blocks of 128 rows x 4 factors: a lane reads 16 factors of each of the
+// four rows that a line of a block has factors of, and stores that line of four blocks.
 #include <array>
 #include <vector>
 
@@ -19,6 +19,7 @@ class FactorPackEmitter {
  public:
   FactorPackEmitter(const RoleContext& cx, const ir::PackFactorsAttrs& attrs, Value* factor)
       : cx_(cx),
+        attrs_(attrs),
         e_(cx.e),
         b_(cx.e.ir()),
         from_(cx.Param(ir::OfOperand(ir::BindingFamily::kBaseScale, attrs.operand))),
@@ -34,17 +35,12 @@ class FactorPackEmitter {
     }
     std::array<std::vector<Value*>, kParts> words;
     for (size_t part = 0; part < kParts; ++part) words[part] = Finish(pieces[part]);
-    Value* along_k = CeilDiv(e_, factors_, ScaleBlock::kFactors);
-    Value* of_rows = CeilDiv(e_, rows_, ScaleBlock::kRows);
-    Value* line = b_.CreateAdd(b_.CreateMul(batch, of_rows), b_.CreateUDiv(row, e_.C32(ScaleBlock::kRows)));
-    Value* number = b_.CreateUDiv(first_, e_.C32(ScaleBlock::kFactors));
-    Value* at = b_.CreateAdd(b_.CreateMul(Wide(line), Wide(along_k)), Wide(b_.CreateAdd(block, number)));
-    Value* to = b_.CreateAdd(cx_.Param(Binding::kWorkspace), b_.CreateMul(at, e_.C64(ScaleBlock::kBytes)));
+    Value* to = b_.CreateAdd(cx_.Param(Binding::kWorkspace), BlockOffset(row, batch, block));
     to = b_.CreateAdd(to, Wide(b_.CreateMul(cx_.lane, e_.C32(ScaleBlock::kLineBytes))));
     for (int i = 0; i < kWords; ++i) {
       std::vector<Value*> stored;
       for (const std::vector<Value*>& of_row : words) stored.push_back(of_row[static_cast<size_t>(i)]);
-      Value* there = b_.CreateICmpULT(b_.CreateAdd(number, e_.C32(static_cast<uint32_t>(i))), along_k);
+      Value* there = HasBlock(i);
       e_.StoreGlobal(b_.CreateAdd(to, e_.C64(static_cast<uint64_t>(i) * ScaleBlock::kBytes)), stored, there);
     }
   }
@@ -57,7 +53,16 @@ class FactorPackEmitter {
   };
   Piece Begin(Value* row, Value* batch) {
     Piece piece;
-    Value* of_all = b_.CreateAdd(b_.CreateMul(Wide(batch), Wide(rows_)), Wide(row));
+    Value* stored = row;
+    if (attrs_.halves) {
+      Value* of_second = b_.CreateMul(b_.CreateURem(row, e_.C32(2)), b_.CreateUDiv(rows_, e_.C32(2)));
+      stored = b_.CreateAdd(b_.CreateUDiv(row, e_.C32(2)), of_second);
+    }
+    if (attrs_.blocks) {
+      piece.words = WordsOfBlocks(stored, batch, b_.CreateICmpULT(row, rows_));
+      return piece;
+    }
+    Value* of_all = b_.CreateAdd(b_.CreateMul(Wide(batch), Wide(rows_)), Wide(stored));
     piece.address = b_.CreateAdd(from_, b_.CreateAdd(b_.CreateMul(of_all, Wide(factors_)), Wide(first_)));
     Value* has_row = b_.CreateICmpULT(row, rows_);
     piece.inside = b_.CreateAnd(has_row, b_.CreateICmpULT(first_, factors_));
@@ -68,6 +73,7 @@ class FactorPackEmitter {
     return piece;
   }
   std::vector<Value*> Finish(const Piece& piece) {
+    if (attrs_.blocks) return piece.words;
     std::vector<Variable> words;
     for (Value* word : piece.words) words.push_back(e_.NewVariable(e_.I32(), word));
     e_.If(b_.CreateAnd(piece.inside, b_.CreateNot(piece.wide)), [&] {
@@ -84,9 +90,39 @@ class FactorPackEmitter {
     return loaded;
   }
 
+  // The four factors of the row in each of the lane's blocks.
+  std::vector<Value*> WordsOfBlocks(Value* row, Value* batch, Value* has_row) {
+    Value* in_block = b_.CreateURem(row, e_.C32(ScaleBlock::kRows));
+    Value* line = b_.CreateMul(b_.CreateURem(in_block, e_.C32(ScaleBlock::kLines)), e_.C32(ScaleBlock::kLineBytes));
+    Value* word = b_.CreateMul(b_.CreateUDiv(in_block, e_.C32(ScaleBlock::kLines)), e_.C32(ScaleBlock::kFactors));
+    Value* block = b_.CreateAdd(from_, BlockOffset(row, batch, e_.C32(0)));
+    Value* first = b_.CreateAdd(block, Wide(b_.CreateAdd(line, word)));
+    std::vector<Value*> words;
+    for (int i = 0; i < kWords; ++i) {
+      Value* address = b_.CreateAdd(first, e_.C64(static_cast<uint64_t>(i) * ScaleBlock::kBytes));
+      words.push_back(e_.LoadGlobal(address, 1, b_.CreateAnd(has_row, HasBlock(i)))[0]);
+    }
+    return words;
+  }
+  // Bytes to the lane's first block of the row's line, where the blocks of the operand begin with block `begin`.
+  Value* BlockOffset(Value* row, Value* batch, Value* begin) {
+    Value* along_k = BlocksAlongK();
+    Value* of_rows = CeilDiv(e_, rows_, ScaleBlock::kRows);
+    Value* line = b_.CreateAdd(b_.CreateMul(batch, of_rows), b_.CreateUDiv(row, e_.C32(ScaleBlock::kRows)));
+    Value* number = b_.CreateUDiv(first_, e_.C32(ScaleBlock::kFactors));
+    Value* at = b_.CreateAdd(b_.CreateMul(Wide(line), Wide(along_k)), Wide(b_.CreateAdd(begin, number)));
+    return b_.CreateMul(at, e_.C64(ScaleBlock::kBytes));
+  }
+  // Whether K reaches the lane's `i`-th block.
+  Value* HasBlock(int i) {
+    Value* number = b_.CreateUDiv(first_, e_.C32(ScaleBlock::kFactors));
+    return b_.CreateICmpULT(b_.CreateAdd(number, e_.C32(static_cast<uint32_t>(i))), BlocksAlongK());
+  }
+  Value* BlocksAlongK() { return CeilDiv(e_, factors_, ScaleBlock::kFactors); }
   Value* Wide(Value* number) { return b_.CreateZExt(number, e_.I64()); }
 
   const RoleContext& cx_;
+  const ir::PackFactorsAttrs& attrs_;
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   Value *const from_, *const rows_, *const factors_;  // of the operand, and of one of its rows

@@ -11,6 +11,7 @@
 #include "compiler/emit/plain_kernel.h"
 #include "compiler/plan/packing.h"
 #include "ir/builder.h"
+#include "ir/epilogue_steps.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -39,29 +40,37 @@ ValueId BlocksOf(Builder& b, Operand operand, int run) {
   return b.Mul({b.Mul({b.ParamValue(Binding::kBatch), rows}), along_k});
 }
 
-void AddFactorRole(Operand operand, int run, ir::Program& program) {
-  const ir::Role role{.name = base::Cat("pack_", ir::OperandName(operand)),
+void AddFactorRole(const ir::PackFactorsAttrs& attrs, bool after_a, ir::Program& program) {
+  const ir::Role role{.name = base::Cat("pack_", ir::OperandName(attrs.operand)),
                       .kind = ir::RoleKind::kCopy,
                       .first_warp = program.threads / 32,
                       .warps = kFactorWarps};
   program.threads += 32 * kFactorWarps;
   AddRole(program, role, [&](Builder& b) {
     const ValueId tile_m = b.Constant(program.tile_m), tile_n = b.Constant(program.tile_n);
-    const ValueId rows = b.CeilDiv({b.ParamValue(SizeOf(operand)), tile_m});
-    const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(run * program.tile_n)});
-    const ValueId begin = operand == Operand::kA ? b.Constant(0) : BlocksOf(b, Operand::kA, run);
+    const ValueId rows = b.CeilDiv({b.ParamValue(SizeOf(attrs.operand)), tile_m});
+    const ValueId columns = b.CeilDiv({b.ParamValue(Binding::kK), b.Constant(attrs.run * program.tile_n)});
+    const ValueId begin = after_a ? BlocksOf(b, Operand::kA, attrs.run) : b.Constant(0);
     const ValueId first = b.Work({rows, columns, b.ParamValue(Binding::kBatch)}, {.raster = 1});
     b.InBody([&] {
       b.PackFactors({b.Mul({Builder::Argument(first, 0), tile_m}), b.Mul({Builder::Argument(first, 1), tile_n}),
                      Builder::Argument(first, 2), begin},
-                    {.operand = operand, .run = run});
+                    attrs);
     });
   });
 }
 
+bool LieInRows(const Contraction& contraction) { return contraction.scale_layout == ScaleLayout::kLinear; }
+
+// The tensor core reads factors of columns of B that alternate, and CUDA cores where the columns lie.
+bool AreInterleaved(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  return operand == Operand::kB && schedule.reuse != Reuse::kDirect && contraction.BlockScaling() &&
+         ir::HasSplitGateUp(contraction.epilogue());
+}
+
 }  // namespace
 
-bool PacksFactors(const Problem& problem) {
+bool HasFactorsInRows(const Problem& problem) {
   return std::visit(
       [](const auto& kind) {
         if constexpr (requires { kind.scale_layout; }) return kind.scale_layout == ScaleLayout::kLinear;
@@ -69,13 +78,28 @@ bool PacksFactors(const Problem& problem) {
       },
       problem);
 }
-bool PacksFactors(const Contraction& contraction) { return contraction.scale_layout == ScaleLayout::kLinear; }
 
-int64_t PackedFactorBytes(const Contraction& contraction, Operand operand) {
+bool MayPackFactors(const Problem& problem) {
+  const bool interleaves = std::visit(
+      [](const auto& kind) { return ir::BlockScalingOf(kind.scale).has_value() && ir::HasSplitGateUp(kind.epilogue); },
+      problem);
+  return interleaves || HasFactorsInRows(problem);
+}
+
+bool PacksFactors(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  return LieInRows(contraction) || AreInterleaved(contraction, schedule, operand);
+}
+bool PacksFactors(const Contraction& contraction, const Schedule& schedule) {
+  return PacksFactors(contraction, schedule, Operand::kA) || PacksFactors(contraction, schedule, Operand::kB);
+}
+
+int64_t PackedFactorBytes(const Contraction& contraction, const Schedule& schedule, Operand operand) {
+  if (!PacksFactors(contraction, schedule, operand)) return 0;
   return static_cast<int64_t>(contraction.Of(operand).scales.Bytes());
 }
 
-Result<ir::Program> BuildFactorPack(const Contraction& contraction, const target::Target& target) {
+Result<ir::Program> BuildFactorPack(const Contraction& contraction, const Schedule& schedule,
+                                    const target::Target& target) {
   ir::Program program;
   program.name = "pack_factors";
   program.target = std::string(target.name);
@@ -85,7 +109,16 @@ Result<ir::Program> BuildFactorPack(const Contraction& contraction, const target
   for (const Binding binding : {Binding::kBaseScaleA, Binding::kBaseScaleB, Binding::kWorkspace, Binding::kM,
                                 Binding::kN, Binding::kK, Binding::kBatch})
     program.params.push_back({binding});
-  for (const Operand operand : kPackableOperands) AddFactorRole(operand, ScalingOf(contraction).run, program);
+  bool packs_a = false;
+  for (const Operand operand : kPackableOperands) {
+    if (!PacksFactors(contraction, schedule, operand)) continue;
+    AddFactorRole({.operand = operand,
+                   .run = ScalingOf(contraction).run,
+                   .blocks = !LieInRows(contraction),
+                   .halves = AreInterleaved(contraction, schedule, operand)},
+                  packs_a, program);
+    packs_a |= operand == Operand::kA;
+  }
   return LowerProgram(std::move(program), target);
 }
 

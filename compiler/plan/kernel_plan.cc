@@ -71,7 +71,7 @@ class KernelPlanner {
         .geometry = GeometryOf(program, DivisionOf(contraction))};
     product.program = std::move(program);
     for (const PackStep& step : PackStepsOf(contraction, schedule_)) LS_TRY(AddPack(step, product));
-    if (PacksFactors(contraction)) LS_TRY(AddFactorPack(contraction, product));
+    if (PacksFactors(contraction, schedule_)) LS_TRY(AddFactorPack(contraction, product));
     return product;
   }
 
@@ -99,20 +99,24 @@ class KernelPlanner {
 
   // The blocks of scale factors, which the main kernel then reads.
   Status AddFactorPack(const Contraction& contraction, PlannedLaunch& product) {
-    LS_ASSIGN(ir::Program program, BuildFactorPack(contraction, target_));
+    LS_ASSIGN(ir::Program program, BuildFactorPack(contraction, schedule_, target_));
     PlannedLaunch pack{.purpose = LaunchPurpose::kPack,
                        .repeats = product.repeats,
                        .params = BindParams(contraction, schedule_, program),
                        .geometry = FactorPackLaunch(contraction, program, limits_.sm_count)};
     // The kernel finds the blocks of B after those of A, in one region.
-    const auto of_a = static_cast<size_t>(PackedFactorBytes(contraction, ir::Operand::kA));
-    const auto of_b = static_cast<size_t>(PackedFactorBytes(contraction, ir::Operand::kB));
+    const auto bytes_of = [&](ir::Operand operand) {
+      return static_cast<size_t>(PackedFactorBytes(contraction, schedule_, operand));
+    };
+    const size_t of_a = bytes_of(ir::Operand::kA), of_b = bytes_of(ir::Operand::kB);
     const size_t begin = plan_.workspace.Add(WorkspaceUse::kPackedCopy, of_a + of_b);
     PlaceInWorkspace(pack.params, ir::Binding::kWorkspace, begin);
-    PlaceInWorkspace(product.params, ir::Operand::kA, ir::OperandComponent::kScales, begin);
-    PlaceInWorkspace(product.params, ir::Operand::kB, ir::OperandComponent::kScales, begin + of_a);
-    PlaceInWorkspace(product.params, ir::Binding::kBaseScaleA, begin);
-    PlaceInWorkspace(product.params, ir::Binding::kBaseScaleB, begin + of_a);
+    for (const ir::Operand operand : kPackableOperands) {
+      if (!PacksFactors(contraction, schedule_, operand)) continue;
+      const size_t place = begin + (operand == ir::Operand::kB ? of_a : 0);
+      PlaceInWorkspace(product.params, operand, ir::OperandComponent::kScales, place);
+      PlaceInWorkspace(product.params, ir::OfOperand(ir::BindingFamily::kBaseScale, operand), place);
+    }
     pack.program = std::move(program);
     plan_.launches.push_back(std::move(pack));
     return Ok();
@@ -154,21 +158,23 @@ class KernelPlanner {
 // An operand is read once, and its copy written once, which is as large but for rows of all taps.
 MoveWork PackMoves(const Problem& problem, const Schedule& schedule) {
   MoveWork work;
-  const bool packs_factors = PacksFactors(problem);
-  if (!PacksAny(schedule) && !packs_factors) return work;
+  if (!PacksAny(schedule) && !MayPackFactors(problem)) return work;
+  const Contraction contraction = ContractionOf(problem, schedule);
+  const bool packs_factors = PacksFactors(contraction, schedule);
   for (const ir::Operand operand : kPackableOperands) work.bytes += 2 * BytesToPack(problem, schedule, operand);
   if (work.bytes == 0 && !packs_factors) return work;
-  const Contraction contraction = ContractionOf(problem, schedule);
   const size_t steps = PackStepsOf(contraction, schedule).size() + (packs_factors ? 1 : 0);
   work.kernels = static_cast<int>(ContractionsOf(problem, schedule) * steps);
   if (contraction.PacksTaps()) {
     constexpr ir::Operand kPixels = ir::Operand::kB;
     work.bytes += PackedBytes(contraction, schedule, kPixels) - BytesToPack(problem, schedule, kPixels);
   }
-  if (!packs_factors) return work;
-  for (const ir::OperandRole role : {ir::OperandRole::kScaleA, ir::OperandRole::kScaleB})
+  for (const ir::Operand operand : kPackableOperands) {
+    if (!PacksFactors(contraction, schedule, operand)) continue;
+    const ir::OperandRole role = operand == ir::Operand::kA ? ir::OperandRole::kScaleA : ir::OperandRole::kScaleB;
     work.bytes += static_cast<int64_t>(ir::Stored(problem, role).Bytes());
-  for (const ir::Operand operand : kPackableOperands) work.bytes += PackedFactorBytes(contraction, operand);
+    work.bytes += PackedFactorBytes(contraction, schedule, operand);
+  }
   return work;
 }
 

@@ -110,6 +110,28 @@ TEST(PlanKernels, ReordersScaleFactors) {
             (MoveWork{1, rows + static_cast<int64_t>(kOfA + kOfB)}));
 }
 
+// Factors of columns from two halves are interleaved as the columns are; those of A stay where they are, and CUDA cores
+// read both there.
+TEST(PlanKernels, InterleavesScaleFactorsOfHalves) {
+  const Problem problem = *ParseProblem("gemm m=4 n=256 k=1024 a=e2m1 scale=nv epilogue=swiglu:halves");
+  const auto planned = [&](const char* schedule) {
+    return PlanKernels(problem, ParseSchedule(schedule)->value, target::NamedTarget("sm_100a"), {.sm_count = 8});
+  };
+  const auto plan = planned("tile=8x128x256 rows=n");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  ASSERT_EQ(plan->launches.size(), 2u);
+  const PlannedLaunch &pack = plan->launches[0], &product = plan->launches[1];
+  constexpr size_t kOfB = size_t{2} * 16 * 512;
+  EXPECT_EQ(PlaceOf(pack, ir::Binding::kBaseScaleB), std::nullopt) << "the caller's";
+  EXPECT_EQ(PlaceOf(product, ir::Binding::kMapScaleA), std::nullopt) << "the caller's";
+  EXPECT_EQ(PlaceOf(product, ir::Binding::kMapScaleB), kCounters);
+  EXPECT_EQ(plan->workspace.Bytes(), kCounters + kOfB);
+  const auto direct = planned(
+      "tile=4x16x2048 math=1 stages=2 acc=1 raster=1 a_load=copy b_load=copy d_store=direct reuse=direct rows=n");
+  ASSERT_TRUE(direct.has_value()) << direct.error().message;
+  EXPECT_EQ(direct->launches.size(), 1u);
+}
+
 TEST(PlanKernels, ReducesAfterTheProduct) {
   const Planned few = PlanOf("gemm m=300 n=200 k=72 numerics=deterministic epilogue=sum_n", "tile=64x64x64 acc=1");
   ASSERT_EQ(few.purposes(), (Purposes{LaunchPurpose::kMain, LaunchPurpose::kReduce}));

@@ -22,6 +22,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
                 .cluster_n = schedule.cluster_n,
                 .raster = schedule.raster,
                 .cuts_k = schedule.split_k > 1};
+  plan.estimated_rows = static_cast<double>(plan.tile_rows);
   if (contraction.grouped) {
     // Each group may have one incomplete row of tiles; those without rows have none.
     const int64_t unit_rows = int64_t{tile_rows} * schedule.cluster_m;
@@ -33,6 +34,13 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     plan.tile_rows = base::CeilDiv(units, groups) * schedule.cluster_m;
     plan.batches = groups;
     plan.source = masked ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
+    plan.estimated_rows = static_cast<double>(plan.tile_rows);
+    // Of a group that may have any size the last row of tiles is half filled, on average.
+    if (!masked) {
+      const auto of_group = [&](int64_t all) { return static_cast<double>(all) / static_cast<double>(groups); };
+      const double average = of_group(contraction.m) / static_cast<double>(unit_rows) + 0.5;
+      plan.estimated_rows = std::clamp(average, 1.0, std::max(1.0, of_group(units))) * schedule.cluster_m;
+    }
   }
   if (contraction.parts_of_k) plan.source = ir::WorkSource::kPartsOfK;
   if (schedule.scheduler == Scheduler::kClc) plan.source = ir::WorkSource::kLaunchControl;

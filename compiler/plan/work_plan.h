@@ -31,7 +31,16 @@ struct WorkPlan {
   int64_t slices = 1;       // of K, for each tile that is cut
   int64_t column_step = 1;  // the number of clusters is a multiple of it, so that each has one column of tiles
 
+  // Tiles along m of one matrix as estimates take them: of groups of rows, whose sizes only the device knows, an
+  // average.
+  double estimated_rows = 0;
+
+  // Bulk copies of A go on with rows of the next group where one ends.
+  bool ContinuesGroups() const { return source == ir::WorkSource::kGroups || source == ir::WorkSource::kMaskedGroups; }
   int64_t Tiles() const { return tile_rows * tile_columns * batches; }
+  double EstimatedTiles() const {
+    return estimated_rows * static_cast<double>(tile_columns) * static_cast<double>(batches);
+  }
   int64_t Units() const { return Tiles() / ClusterSize(); }  // with all tiles whole
   int ClusterSize() const { return cluster_m * cluster_n; }
   // Tiles of the incomplete wave, with this many CTAs.

@@ -58,6 +58,19 @@ TEST(PlanWork, BoundsTheTilesOfGroups) {
   EXPECT_EQ(DivideWork(work, 100).clusters, 32);
 }
 
+// Estimates take an average: the last row of tiles of a group is half filled, and each group has one.
+TEST(PlanWork, EstimatesTheTilesOfGroups) {
+  const auto rows = [](const char* problem, const char* schedule) { return WorkOf(problem, schedule).estimated_rows; };
+  EXPECT_EQ(rows("grouped_gemm groups=4 m=1024 n=200 k=64", "tile=64x64 d_store=rows"), 1024.0 / 4 / 64 + 0.5);
+  EXPECT_EQ(rows("grouped_gemm groups=4 m=1024 n=200 k=64", "tile=64x64 d_store=rows cluster=2x1"), 2 * 2.5);
+  EXPECT_EQ(rows("grouped_gemm groups=64 m=256 n=200 k=64", "tile=64x64 d_store=rows"), 1) << "4 rows each";
+  EXPECT_EQ(rows("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64 d_store=rows"), 5) << "one group has all rows";
+  EXPECT_EQ(rows("grouped_gemm groups=4 m=300 n=200 k=64 layout=masked", "tile=64x64"), 5)
+      << "all that there is room for";
+  EXPECT_EQ(rows("gemm m=300 n=200 k=64", "tile=64x64"), 5);
+  EXPECT_EQ(WorkOf("grouped_gemm groups=4 m=1024 n=200 k=64", "tile=64x64 d_store=rows").EstimatedTiles(), 4.5 * 4 * 4);
+}
+
 TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
   EXPECT_EQ(WorkOf("gemm m=64 n=64 k=1024", "tile=64x64x64 split_k=4").slices, 4);
   EXPECT_EQ(WorkOf("gemm m=64 n=64 k=128", "tile=64x64x64 split_k=4").slices, 2);
