@@ -168,6 +168,13 @@ class StepWriter {
       load.pixels = !pixels->block;
       return load;
     }
+    if (const auto* rows = std::get_if<ir::RowLoadAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 0, rows->tile);
+      Step load = Load(tile, tile.CopiedBytes(), false, program_.Parts(rows->to));
+      // The threads of a warp issue one after the other.
+      load.issues *= static_cast<double>(rows->rows) / (rows->at_once * role_.warps);
+      return load;
+    }
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
     Step load = Load(tile, tile.CopiedBytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));

@@ -377,7 +377,7 @@ Status CheckHalves(const Epilogue& epilogue, double beta, Scaling scale) {
   const std::string name = PrintStep(epilogue[GateOf(epilogue)], kGemmLetters);
   if (beta != 0)
     return InvalidProblem(Cat("epilogue: with '", name, "' C's columns would be in two halves; use beta=0"));
-  if (scale == Scaling::kNone || scale == Scaling::kTensor) return Ok();
+  if (scale == Scaling::kNone || scale == Scaling::kTensor || scale == Scaling::kRow) return Ok();
   return InvalidProblem(
       Cat("epilogue: with '", name, "' the two columns of a pair have scale factors of different ",
           "blocks, which scale=", NameOf(scale), " does not support; interleave B's columns and their factors"));

@@ -29,7 +29,7 @@ template <typename P>
 struct ProductKey {
   using Member = std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
                               SumPrecision P::*, Scaling P::*, ScaleLayout P::*, OutputScaling P::*, Sparsity P::*,
-                              ConstantOperand P::*, Numerics P::*, GroupLayout P::*>;
+                              ConstantOperand P::*, Numerics P::*, GroupLayout P::*, RowIndices P::*, ScaleType P::*>;
   std::string_view name;
   Member member;
   KeyPresence presence;
@@ -104,6 +104,14 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseConstantValue(key.name, text));
     return Ok();
   }
+  Status operator()(ScaleType P::*field) const {
+    LS_ASSIGN(problem.*field, ParseScaleTypeValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(RowIndices P::*field) const {
+    LS_ASSIGN(problem.*field, ParseRowIndicesValue(key.name, text));
+    return Ok();
+  }
   Status operator()(GroupLayout P::*field) const {
     for (size_t i = 0; i < std::size(kGroupLayoutNames); ++i) {
       problem.*field = static_cast<GroupLayout>(i);
@@ -135,6 +143,8 @@ struct FieldPrinter {
   std::string operator()(OutputScaling P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Sparsity P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(ConstantOperand P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(ScaleType P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(RowIndices P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(GroupLayout P::*field) const {
     return std::string(kGroupLayoutNames[static_cast<size_t>(problem.*field)]);
   }
@@ -157,6 +167,8 @@ struct ValuesPrinter {
   std::string operator()(OutputScaling P::*) const { return OutputScalingNames(); }
   std::string operator()(Sparsity P::*) const { return SparsityNames(); }
   std::string operator()(ConstantOperand P::*) const { return ConstantNames(); }
+  std::string operator()(ScaleType P::*) const { return ScaleTypeNames(); }
+  std::string operator()(RowIndices P::*) const { return RowIndicesNames(); }
   std::string operator()(GroupLayout P::*) const { return "contiguous, masked or k"; }
   std::string operator()(Epilogue P::*) const { return "steps"; }
 };

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/integer_math.h"
+#include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
 
 namespace laneshift::compiler {
@@ -77,6 +78,11 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
                          : b.CreateAdd(column, e.C32(i));
     };
     Value* row_inside = b.CreateICmpULT(row, outer_limit);
+    if (attrs.gathers) {
+      const StoredRow stored = FindRowOfA(cx, row);
+      row_inside = stored.inside;
+      row = stored.row;
+    }
     Value* pitch = cx.Param(ir::PitchOf(operand));
     Value* row_offset = b.CreateZExt(row, e.I64());
     if (!attrs.transposed) row_offset = b.CreateMul(row_offset, pitch);
