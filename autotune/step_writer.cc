@@ -186,10 +186,13 @@ class StepWriter {
   Step Copy(const Op& op) const {
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    // Rows of A that are gathered come in pieces of 16 bytes, where they are whole ones.
+    const int piece = 16 / tile.ElementBytes();
+    const int at_once = attrs.gathers ? compiler::AccessWidth(numbers_.contraction().a, piece) : 1;
     return {.kind = StepKind::kGather,
             .bytes = static_cast<double>(tile.Bytes()),
             .of_b = attrs.operand == ir::Operand::kB,
-            .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes()};
+            .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes() / (at_once == piece ? piece : 1)};
   }
 
   void WriteProduct(const Op& op, StepList& steps) {

@@ -301,7 +301,7 @@ struct ScaleFactorsAttrs {
   int runs = 1;
   int set = 0;                 // of registers
   Binding rows = Binding::kM;  // of a matrix of the scale factors of A; its own, where an index vector says which
-  bool packed = false;         // ue8m0, four of A's in a word (ScaleType)
+  bool packed = false;         // ue8m0, four of A's in a word (ScaleFactorType)
   bool operator==(const ScaleFactorsAttrs&) const = default;
 };
 struct ReadScaleFactorsAttrs {

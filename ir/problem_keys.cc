@@ -292,14 +292,15 @@ Result<ConstantOperand> ParseConstantValue(std::string_view key, std::string_vie
 }
 std::string_view NameOf(ConstantOperand constant) { return kConstantNames[static_cast<size_t>(constant)]; }
 
-Result<ScaleType> ParseScaleTypeValue(std::string_view key, std::string_view text) {
-  return ParseNamed<ScaleType>(kScaleTypeNames, key, text,
-                               " is not a type of the scale factors of scale=block; use f32 or ue8m0 (powers of two)");
+Result<ScaleFactorType> ParseScaleTypeValue(std::string_view key, std::string_view text) {
+  return ParseNamed<ScaleFactorType>(
+      kScaleTypeNames, key, text,
+      " is not a type of the scale factors of scale=block; use f32 or ue8m0 (powers of two)");
 }
-std::string_view NameOf(ScaleType type) { return kScaleTypeNames[static_cast<size_t>(type)]; }
+std::string_view NameOf(ScaleFactorType type) { return kScaleTypeNames[static_cast<size_t>(type)]; }
 
-Status CheckScaleType(ScaleType type, Scaling scale) {
-  if (type == ScaleType::kF32 || scale == Scaling::kBlock) return Ok();
+Status CheckScaleType(ScaleFactorType type, Scaling scale) {
+  if (type == ScaleFactorType::kF32 || scale == Scaling::kBlock) return Ok();
   return InvalidProblem(Cat("scale_type=", NameOf(type), " is for scale=block, not ", NameOf(scale), "; leave it out"));
 }
 

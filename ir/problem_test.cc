@@ -107,7 +107,7 @@ TEST(Problem, GroupsShareAAndDAndHaveTheirOwnB) {
 
 TEST(Problem, RowsByIndexHaveTheirOwnNumberInMemory) {
   const std::string text =
-      "grouped_gemm groups=3 m=10 n=6 k=4 a=f16 b=f16 d=f32 rows=gather+scatter a_rows=5 d_rows=12 beta=1 bias=m "
+      "grouped_gemm groups=3 m=10 n=6 k=4 a=f16 b=f16 d=f16 rows=gather+scatter a_rows=5 d_rows=12 beta=1 bias=m "
       "epilogue=swiglu+scale_m:f32+sum_n";
   const Problem problem = *ParseProblem(text);
   EXPECT_EQ(PrintProblem(problem), text);

@@ -134,15 +134,15 @@ StoredTensor StoredAlike(OperandRole role) {
 }
 
 // Those of scale=block: for each row of A and run of k, and for each run of n and of k.
-StoredTensor RowFactors(ScaleType type, int64_t matrices, int64_t rows, int64_t k) {
-  if (type == ScaleType::kUe8m0) {
+StoredTensor RowFactors(ScaleFactorType type, int64_t matrices, int64_t rows, int64_t k) {
+  if (type == ScaleFactorType::kUe8m0) {
     const int64_t words = PackedFactors::Words(k), bytes = rows * PackedFactors::kOfWord;
     return StoredTensor::Matrices(DataType::kUe8m0, matrices, words, bytes, bytes, words * bytes);
   }
   return StoredTensor::Matrices(DataType::kF32, matrices, ScaleRuns(k), rows, rows, ScaleRuns(k) * rows);
 }
-StoredTensor ColumnFactors(ScaleType type, int64_t matrices, int64_t n, int64_t k) {
-  if (type == ScaleType::kUe8m0) {
+StoredTensor ColumnFactors(ScaleFactorType type, int64_t matrices, int64_t n, int64_t k) {
+  if (type == ScaleFactorType::kUe8m0) {
     const int64_t bytes = PackedFactors::BytesOfColumns(k);
     return StoredTensor::Matrices(DataType::kUe8m0, matrices, ScaleRuns(n), bytes, bytes, ScaleRuns(n) * bytes);
   }

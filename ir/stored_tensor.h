@@ -131,7 +131,7 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role);
 constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
 // Words in a line of 16 bytes of shared memory: scale factors, or four packed ones each.
 inline constexpr int kFactorsOfLine = 4;
-// Those of scale=block as ue8m0, a byte each (ScaleType).
+// Those of scale=block as ue8m0, a byte each (ScaleFactorType).
 struct PackedFactors {
   static constexpr int kOfWord = 4, kOfLine = 16;
   // Of a row of A: words.

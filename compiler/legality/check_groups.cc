@@ -11,7 +11,7 @@ namespace {
 
 Error NotOfGroups(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
-// Rows of A that an index vector names. Bulk copies bring each of them to a span of its own.
+// Rows of A that an index vector names. Bulk copies bring each of them to a separate span.
 Status CheckGather(const Contraction& contraction, const Schedule& s) {
   constexpr int kSpanBytes = 128;
   if (!contraction.a.indexed || s.a_load == LoadPath::kCopy) return Ok();

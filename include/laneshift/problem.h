@@ -101,7 +101,7 @@ enum class Scaling : uint8_t {
   kRow,
 };
 // What a factor of kBlock is.
-enum class ScaleType : uint8_t {
+enum class ScaleFactorType : uint8_t {
   kF32,
   // A power of two, 2^(byte - 127), as CUDA's libraries store those of kMx; 0xff is none. With run q of k and
   // R = k / kScaleRun, rounded up, A has that of row i at byte ((matrix * R/4 + q/4) * m + i) * 4 + q % 4, R/4 rounded
@@ -169,7 +169,7 @@ struct GemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
-  ScaleType scale_type = ScaleType::kF32;
+  ScaleFactorType scale_type = ScaleFactorType::kF32;
   ScaleLayout scale_layout = ScaleLayout::k128x4;
   OutputScaling d_scale = OutputScaling::kNone;
   Sparsity sparse = Sparsity::kNone;
@@ -249,7 +249,7 @@ struct GroupedGemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
-  ScaleType scale_type = ScaleType::kF32;
+  ScaleFactorType scale_type = ScaleFactorType::kF32;
   Numerics numerics = Numerics::kDefault;
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;

@@ -146,7 +146,7 @@ ProductView ViewOf(const Problem& problem) {
         view.scale_run = blocks ? blocks->run : kind.scale == Scaling::kBlock ? kScaleRun : 0;
         view.scale_blocks = blocks ? 1 : 0;
         if constexpr (requires { kind.scale_type; }) {
-          view.scale_packed = kind.scale_type == ScaleType::kUe8m0 ? 1 : 0;
+          view.scale_packed = kind.scale_type == ScaleFactorType::kUe8m0 ? 1 : 0;
         }
         view.scale_by_row = kind.scale == Scaling::kRow ? 1 : 0;
         view.scale_rows = view.m;
