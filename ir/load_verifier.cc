@@ -77,6 +77,7 @@ Status RoleVerifier::CheckLoad(const Op& op) {
 
 // Rows are as wide as the swizzle, so that each of them begins at an address that a bulk copy may have.
 Status RoleVerifier::CheckLoadRows(const Op& op) {
+  constexpr int kThreadsOfWarp = 32;
   const auto& attrs = op.As<RowLoadAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
   LS_TRY(Needs({Binding::kMapA}));
@@ -92,6 +93,9 @@ Status RoleVerifier::CheckLoadRows(const Op& op) {
   const SharedLayout& box = program_.FindParam(Binding::kMapA)->box;
   if (box.outer != 1 || box.inner != layout.inner || box.type != layout.type)
     return Broken(9, "the box of map_a is not a row of the tile");
+  // The slot is full when the bytes of all warps have come: none of them can fall a lap of the ring behind.
+  if ((role_->warps - 1) * kThreadsOfWarp * attrs.at_once >= attrs.rows)
+    return Broken(11, Cat("of ", role_->warps, " warps the last one copies none of ", attrs.rows, " rows"));
   values_[op.operands[0]].tma_bytes += layout.CopiedBytes() * program_.ctas;
   return Ok();
 }

@@ -171,10 +171,11 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const bool early = contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma &&
                      schedule.a_load != LoadPath::kCopy;
   const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;
-  const LoadTarget of_a{.path = schedule.a_load, .channel = 0, .gathers = gathers};
+  LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(5);
   if (gathers) {
     const int at_once = target.Has(target::Feature::kTmaGather) ? 4 : 1;
+    of_a.gather_warps = RowLoader::WarpsFor(a, cluster, at_once);
     parts.loaders.push_back(std::make_unique<RowLoader>(of_a, a, cluster, at_once));
   } else {
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));

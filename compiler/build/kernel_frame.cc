@@ -148,16 +148,16 @@ bool StreamsEarly(const KernelParts& parts) {
   return std::any_of(parts.loaders.begin(), parts.loaders.end(),
                      [](const auto& loader) { return loader->target().early; });
 }
-// Whether rows that an index vector names come by bulk copies.
-bool Gathers(const KernelParts& parts) {
-  return std::any_of(parts.loaders.begin(), parts.loaders.end(),
-                     [](const auto& loader) { return loader->target().gathers; });
+// Warps that gather rows that an index vector names; 0: none do.
+int GatherWarps(const KernelParts& parts) {
+  return std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
+                         [](int most, const auto& loader) { return std::max(most, loader->target().gather_warps); });
 }
 
 // Whether one role loads all operands, of whole tiles, so that it can fill one more slot after the last of them.
 bool MayBeginEarly(const KernelParts& parts, const Schedule& schedule) {
   const bool whole = schedule.split_k == 1 && parts.source != ir::WorkSource::kPartsOfK;
-  return whole && parts.resident == nullptr && !StreamsEarly(parts) && !Gathers(parts) &&
+  return whole && parts.resident == nullptr && !StreamsEarly(parts) && GatherWarps(parts) == 0 &&
          !LoadsBy(parts, LoadPath::kCopy) && parts.mainloop->MayBegin();
 }
 
@@ -247,7 +247,7 @@ void Roles::Write() {
   AddLoads(LoadPath::kTma);
   if (LoadsResidentApart()) AddResidentLoads();
   if (StreamsEarly(parts_)) AddEarlyLoads();
-  if (Gathers(parts_)) AddGather();
+  if (GatherWarps(parts_) > 0) AddGather();
   if (plan_.in_tensor_memory) AddProducts();
   if (channels_.clc >= 0) AddRequests();
   AddLoads(LoadPath::kCopy);
@@ -269,7 +269,9 @@ void Roles::AddLoads(LoadPath path) {
                       .registers = plan_.registers.load};
   AddRole(role, [&](Builder& b) {
     if (IsResidentBy(parts_, path) && !LoadsResidentApart()) parts_.resident->Load(b);
-    LoadTiles(b, [path](const LoadTarget& target) { return target.path == path && !target.early && !target.gathers; });
+    LoadTiles(b, [path](const LoadTarget& target) {
+      return target.path == path && !target.early && target.gather_warps == 0;
+    });
   });
 }
 
@@ -314,9 +316,9 @@ void Roles::AddGather() {
   const ir::Role role{.name = "gather",
                       .kind = RoleKind::kLoad,
                       .first_warp = kGatherWarp,
-                      .warps = kGatherWarps,
+                      .warps = GatherWarps(parts_),
                       .registers = plan_.registers.load};
-  AddRole(role, [&](Builder& b) { LoadTiles(b, [](const LoadTarget& target) { return target.gathers; }); });
+  AddRole(role, [&](Builder& b) { LoadTiles(b, [](const LoadTarget& target) { return target.gather_warps > 0; }); });
 }
 
 void Roles::AwaitResident(Builder& b) const {

@@ -1,5 +1,7 @@
 #include "compiler/build/matrix_loader.h"
 
+#include <algorithm>
+
 #include "base/integer_math.h"
 #include "compiler/build/cta_plan.h"
 #include "compiler/legality/tma_addressable.h"
@@ -86,7 +88,14 @@ OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corne
   };
 }
 
-int RowLoader::StartRegisters() const { return at_once_ * base::CeilDiv(Rows(), at_once_ * 32 * kGatherWarps); }
+int RowLoader::WarpsFor(const MatrixOperand& matrix, const OperandParts& parts, int at_once) {
+  const int rows = matrix.tile.outer / parts.Count(matrix.operand);
+  return std::min(kGatherWarps, base::CeilDiv(rows, at_once * 32));
+}
+
+int RowLoader::StartRegisters() const {
+  return at_once_ * base::CeilDiv(Rows(), at_once_ * 32 * target().gather_warps);
+}
 
 void RowLoader::AddParams(std::vector<ir::Param>& params) const {
   ir::SharedLayout row = matrix_.tile;

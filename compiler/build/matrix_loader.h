@@ -53,6 +53,9 @@ class RowLoader final : public OperandLoader {
   RowLoader(const LoadTarget& target, const MatrixOperand& matrix, const OperandParts& parts, int at_once)
       : OperandLoader(target), matrix_(matrix), parts_(parts), at_once_(at_once) {}
 
+  // Warps that issue the copies, each some of every block of K: one that has none could fall a lap of the ring behind.
+  static int WarpsFor(const MatrixOperand& matrix, const OperandParts& parts, int at_once);
+
   int StartRegisters() const override;
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
