@@ -38,12 +38,14 @@ constexpr int kLeastReuseStages = 3;         // activations in use, being releas
 // Elements of `bytes` bytes.
 int Elements(int bytes, DataType type) { return 8 * bytes / static_cast<int>(DataTypeBits(type)); }
 
-// How an operand that is a matrix may be loaded: by bulk copies if it is TMA-addressable, otherwise by bulk copies of a
-// packed copy, or by threads.
+// How a matrix may be loaded: by bulk copies if it is TMA-addressable, or else those of a packed copy, or by threads.
 std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, const Target& target) {
   if (contraction.IsPadded(contraction.Of(operand))) return {LoadPath::kTma};
   if (compiler::Transposes(contraction.Of(operand), target)) return {LoadPath::kCopy};
-  if (compiler::CheckTmaAddressable(contraction, {}, operand)) return {LoadPath::kTma};
+  // Rows that are gathered are many small bulk copies, or loads of threads.
+  const bool reaches = compiler::CheckTmaAddressable(contraction, {}, operand).has_value();
+  if (reaches && contraction.Of(operand).indexed) return {LoadPath::kTma, LoadPath::kCopy};
+  if (reaches) return {LoadPath::kTma};
   return {LoadPath::kPack, LoadPath::kCopy};
 }
 

@@ -168,6 +168,13 @@ class StepWriter {
       load.pixels = !pixels->block;
       return load;
     }
+    if (const auto* rows = std::get_if<ir::RowLoadAttrs>(&op.attrs)) {
+      const SharedLayout& tile = Tile(op, 0, rows->tile);
+      Step load = Load(tile, tile.CopiedBytes(), false, program_.Parts(rows->to));
+      // The threads of a warp issue one after the other.
+      load.issues *= static_cast<double>(rows->rows) / (rows->at_once * role_.warps);
+      return load;
+    }
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
     Step load = Load(tile, tile.CopiedBytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
@@ -179,10 +186,13 @@ class StepWriter {
   Step Copy(const Op& op) const {
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    // Rows of A that are gathered come in pieces of 16 bytes, where they are whole ones.
+    const int piece = 16 / tile.ElementBytes();
+    const int at_once = attrs.gathers ? compiler::AccessWidth(numbers_.contraction().a, piece) : 1;
     return {.kind = StepKind::kGather,
             .bytes = static_cast<double>(tile.Bytes()),
             .of_b = attrs.operand == ir::Operand::kB,
-            .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes()};
+            .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes() / (at_once == piece ? piece : 1)};
   }
 
   void WriteProduct(const Op& op, StepList& steps) {

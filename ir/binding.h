@@ -72,6 +72,9 @@ enum class ParamKind : uint8_t { kTensorMap, kPointer, kInt64, kInt32, kFloat };
   FAMILY(GroupOffsets, "group_offsets", kPointer, "")                                                          \
   FAMILY(GroupSizes, "group_sizes", kPointer, "")                                                              \
   FAMILY(GroupRows, "group_rows", kInt32, "")                                                                  \
+  /* the rows of A and D that rows of groups are, and how many A and D have */                                 \
+  FAMILY(RowIndices, "row_indices_", kPointer, "a  d")                                                         \
+  FAMILY(StoredRows, "stored_rows_", kInt32, "a  d")                                                           \
   /* 1 where the launch before is of the same plan, and neither reads what the other one writes; else 0 */     \
   FAMILY(Follows, "follows", kInt32, "")                                                                       \
   /* of packed images: all lines, and the pieces of 16 bytes of a line */                                      \
@@ -115,6 +118,8 @@ enum class BindingFamily : uint8_t {
   BINDING(TapDilationS, TapDilation, 0) BINDING(TapDilationR, TapDilation, 1) BINDING(TapDilationT, TapDilation, 2) \
   BINDING(Alpha, Alpha, 0) BINDING(Beta, Beta, 0) BINDING(GroupOffsets, GroupOffsets, 0) \
   BINDING(GroupSizes, GroupSizes, 0) BINDING(GroupRows, GroupRows, 0) BINDING(Follows, Follows, 0) \
+  BINDING(RowIndicesA, RowIndices, 0) BINDING(RowIndicesD, RowIndices, 3) \
+  BINDING(StoredRowsA, StoredRows, 0) BINDING(StoredRowsD, StoredRows, 3) \
   BINDING(PackedLines, PackedLines, 0) BINDING(PackedPieces, PackedPieces, 0)
 // clang-format on
 

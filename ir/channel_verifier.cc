@@ -75,7 +75,7 @@ Status RoleVerifier::CheckExpect(const Op& op) {
   const bool by_pair = program_.ctas > 1 && ChannelOfSlot(op.operands[0]).space == Space::kShared;
   if (op.As<ExpectAttrs>().leader != by_pair)
     return Broken(8, "the leader of a pair expects bytes; without pairs every CTA does");
-  return Arrive(op.operands[0], Side::kFull, role_->elected ? 1 : 32 * role_->warps);
+  return Arrive(op.operands[0], Side::kFull, 1);
 }
 
 Status RoleVerifier::CheckPut(const Op& op) { return Open(op, SlotState::kPut); }

@@ -202,7 +202,7 @@ Status ValidateConv(const ConvProblem& p) {
   }
   LS_TRY(CheckTypes(p));
   LS_TRY(CheckBackward(p));
-  if (p.scale == Scaling::kBlock || BlockScalingOf(p.scale)) {
+  if (p.scale != Scaling::kNone && p.scale != Scaling::kTensor) {
     return InvalidProblem(Cat("scale=", NameOf(p.scale),
                               " is for gemm; a conv has scale=tensor (one scale factor per "
                               "operand)"));

@@ -245,7 +245,13 @@ Status RoleVerifier::CheckStep(const Op& op) const {
     LS_TRY(CheckWholeColumns());
     if ((attrs.axis == BiasAxis::kNone) != attrs.blocks)
       return Broken(8, "a vector has an axis, block scale factors have none");
-    LS_TRY(NeedsPointer(attrs.base));
+    if (attrs.factors) {
+      if (attrs.blocks || attrs.gated || attrs.rows == RowMap::kPixels || attrs.rows == RowMap::kFilters)
+        return Broken(8, "factors of rows and columns are those of matrices, before pairs of columns are combined");
+      LS_TRY(Needs({attrs.axis == BiasAxis::kM ? Binding::kBaseScaleA : Binding::kBaseScaleB}));
+    } else {
+      LS_TRY(NeedsPointer(attrs.base));
+    }
     LS_TRY(CheckRowMap(attrs.rows));
     LS_TRY(Needs({Binding::kM, Binding::kN}));
     LS_TRY(CheckHalves(attrs.axis, attrs.gated, attrs.halves));

@@ -51,6 +51,7 @@ constexpr Key kKeys[] = {
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
     {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1); of twice as many with sparse=a"},
+    {"scale_type", &GemmProblem::scale_type, kOptional, "of the scale factors of scale=block: f32, or ue8m0, packed (docs/block-scaling.md)"},
     {"scale_layout", &GemmProblem::scale_layout, kOptional, "how the factors of scale=mx and nv lie in memory: 128x4, in blocks of 128 rows x 4 factors (cuBLASLt, CUTLASS), or linear: row-major, which a kernel reorders first"},
     {"d_scale",  &GemmProblem::d_scale,  kOptional, "D in blocks with scale factors that the kernel computes: ue8m0 for 32 columns (mx), or of e2m1 ue4m3 for 16 (nv)"},
     {"sparse",   &GemmProblem::sparse,   kOptional, "a: A is 2:4 sparse (1:2 of tf32, 4:8 in pairs if both are e2m1 with mx or nv) and stored as k/2 elements a row with metadata; see docs/sparsity.md"},
@@ -149,6 +150,7 @@ Status Validate(const GemmProblem& p) {
   for (const auto& [name, value] : places) LS_TRY(CheckPitch(name, value));
   LS_TRY(CheckOperandTypes("a", p.a, "b", p.b, p.scale));
   LS_TRY(CheckPrecision(p.a, p.b, p.sum, p.scale));
+  LS_TRY(CheckScaleType(p.scale_type, p.scale));
   LS_TRY(CheckScaleLayout(p));
   LS_TRY(CheckSparsity(p));
   LS_TRY(CheckOutputScaling(p.d, p.d_scale));
@@ -159,6 +161,7 @@ Status Validate(const GemmProblem& p) {
                    .alpha = p.alpha,
                    .beta = p.beta,
                    .bias = p.bias != BiasAxis::kNone,
+                   .scale = p.scale,
                    .epilogue = &p.epilogue}));
   LS_TRY(CheckAlignment("align_a", p.align_a, p.a));
   LS_TRY(CheckAlignment("align_b", p.align_b, p.b));

@@ -31,6 +31,9 @@ constexpr Key kKeys[] = {
     {"c",        &GroupedGemmProblem::c,        kOptional, "type of C; default: bf16 if d is e4m3 or e5m2", "that of d"},
     {"d",        &GroupedGemmProblem::d,        kPrinted,  "type of D; default: bf16 if a is a float of 8 bits or fewer, f32 if tf32, s32 if s8 or u8", "that of a"},
     {"layout",   &GroupedGemmProblem::layout,   kOptional, "what groups divide: rows, one group after the other (contiguous) or each in m separate ones (masked), or K (k: A is k x m)"},
+    {"rows",     &GroupedGemmProblem::rows,     kOptional, "which rows have their places from index vectors in device memory: those of A (gather), of C and D (scatter) or both"},
+    {"a_rows",   &GroupedGemmProblem::a_rows,   kOptional, "rows of A in memory; only with rows=gather", "those of the product"},
+    {"d_rows",   &GroupedGemmProblem::d_rows,   kOptional, "rows of C and D in memory; only with rows=scatter", "those of the product"},
     {"b_major",  &GroupedGemmProblem::b_major,  kOptional, "the index of B that is contiguous in memory; with layout=k that is n", "k, with layout=k n", 'n'},
     {"lda",      &GroupedGemmProblem::lda,      kOptional, "elements from one stored row of A to the next", "packed"},
     {"ldb",      &GroupedGemmProblem::ldb,      kOptional, "elements from one stored row of B to the next", "packed"},
@@ -44,7 +47,8 @@ constexpr Key kKeys[] = {
     {"bias",     &GroupedGemmProblem::bias,     kOptional, "values to add: one for each row of D (m), or one for each column in each group (n); with layout=k the same for all groups"},
     {"epilogue", &GroupedGemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GroupedGemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
+    {"scale",    &GroupedGemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), one for each row of A and column of B (row; s8 and u8, too), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1)"},
+    {"scale_type", &GroupedGemmProblem::scale_type, kOptional, "of the scale factors of scale=block: f32, or ue8m0, packed (docs/block-scaling.md)"},
     {"numerics", &GroupedGemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GroupedGemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two", "16 or 32"},
     {"align_b",  &GroupedGemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two", "16 or 32"},
@@ -73,6 +77,7 @@ GemmProblem OneGroup(const GroupedGemmProblem& p) {
           .bias = p.bias,
           .sum = p.sum,
           .scale = p.scale,
+          .scale_type = p.scale_type,
           .numerics = p.numerics,
           .align_a = p.align_a,
           .align_b = p.align_b,
@@ -103,6 +108,27 @@ Status CheckPartsOfK(const GroupedGemmProblem& p) {
   return Ok();
 }
 
+// Rows that index vectors place in memory.
+Status CheckRowIndices(const GroupedGemmProblem& p) {
+  LS_TRY(CheckPitch("a_rows", p.a_rows));
+  LS_TRY(CheckPitch("d_rows", p.d_rows));
+  if (p.a_rows != 0 && !p.Gathers())
+    return InvalidProblem("a_rows is for rows=gather; other rows of A are those of the product");
+  if (p.d_rows != 0 && !p.Scatters())
+    return InvalidProblem("d_rows is for rows=scatter; other rows of D are those of the product");
+  if (p.rows == RowIndices::kNone) return Ok();
+  if (p.DividesK())
+    return InvalidProblem(Cat("rows=", NameOf(p.rows), " is for groups of rows; with layout=k groups are parts of K"));
+  if (p.Gathers() && BlockScalingOf(p.scale))
+    return InvalidProblem(
+        Cat("rows=gather would take the blocks of 128 scale factors apart that scale=", NameOf(p.scale),
+            " reads as a whole; gather A and its scale factors first, or use scale=block or row"));
+  for (const auto& [name, rows] : {std::pair{"a_rows", p.RowsOfA()}, {"d_rows", p.RowsOfD()}}) {
+    if (rows >= kMaxExtent) return InvalidProblem(Cat(name, "=", rows, " is out of range; use 1 to ", kMaxExtent - 1));
+  }
+  return Ok();
+}
+
 Status CheckGroups(const GroupedGemmProblem& p) {
   LS_TRY(CheckExtent("groups", p.groups));
   LS_TRY(CheckExtent("m", p.m));
@@ -110,6 +136,7 @@ Status CheckGroups(const GroupedGemmProblem& p) {
        {std::pair{"stride_b", p.stride_b}, {"stride_c", p.stride_c}, {"stride_d", p.stride_d}})
     LS_TRY(CheckPitch(name, stride));
   LS_TRY(CheckPartsOfK(p));
+  LS_TRY(CheckRowIndices(p));
   // Rows and columns of all groups are counted in s32, and so are tiles, of which each group may have an incomplete
   // row.
   const auto tiles = [&](int64_t rows, int64_t columns) {
@@ -187,6 +214,12 @@ Result<Problem> Complete(GroupedGemmProblem p) {
   p.ldc = one.ldc;
   p.ldd = one.ldd;
   p.epilogue = one.epilogue;
+  if (p.Gathers()) p.a_rows = p.RowsOfA();
+  if (p.Scatters()) p.d_rows = p.RowsOfD();
+  for (const auto& [key, rows, pitch] :
+       {std::tuple{"lda", p.RowsOfA(), p.lda}, {"ldd", p.RowsOfD(), p.ldd}, {"ldc", p.RowsOfD(), p.ldc}}) {
+    if (p.rows != RowIndices::kNone) LS_TRY(CheckFootprint(key, rows, pitch));
+  }
   LS_TRY(CheckSteps(p));
   if (BlockScalingOf(p.scale) && HasSplitGateUp(p.epilogue)) {
     return InvalidProblem(Cat("epilogue: a grouped_gemm with scale=", NameOf(p.scale),
@@ -206,6 +239,8 @@ std::string Print(const GroupedGemmProblem& p) {
   packed.align_b = UsualAlignment(p, p.b);
   const auto packed_or_none = [](int64_t pitch, int64_t inner) { return pitch == 0 ? 0 : inner; };
   if (p.DividesK()) packed.b_major = Major::kMn;
+  packed.a_rows = packed_or_none(p.a_rows, p.Rows());
+  packed.d_rows = packed_or_none(p.d_rows, p.Rows());
   packed.lda = packed_or_none(p.lda, p.DividesK() ? p.m : p.k);
   packed.ldb = packed_or_none(p.ldb, InnerOfB(p));
   packed.ldc = packed_or_none(p.ldc, p.n);
@@ -223,11 +258,13 @@ double Bytes(const GroupedGemmProblem& p) {
   const auto groups = static_cast<double>(p.groups);
   const int64_t rows = p.Rows();
   const double of_b = p.DividesK() ? 1 : groups, of_d = p.DividesK() ? groups : 1;
-  double sum = bytes(rows * p.k, p.a) + of_b * bytes(p.k * p.n, p.b) + of_d * bytes(rows * OutputColumns(p), p.d);
+  double sum = bytes(std::min(rows, p.RowsOfA()) * p.k, p.a) + of_b * bytes(p.k * p.n, p.b) +
+               of_d * bytes(rows * OutputColumns(p), p.d);
   if (p.beta != 0) sum += of_d * bytes(rows * p.n, p.c);
   if (p.bias == BiasAxis::kM) sum += bytes(rows, AddendType(p.d));
   if (p.bias == BiasAxis::kN) sum += of_b * bytes(p.n, AddendType(p.d));
-  const int64_t integers = p.layout == GroupLayout::kMasked ? p.groups : p.groups + 1;
+  int64_t integers = p.layout == GroupLayout::kMasked ? p.groups : p.groups + 1;
+  integers += (p.Gathers() ? rows : 0) + (p.Scatters() ? rows : 0);
   return sum + bytes(integers, DataType::kS32) + ScaleBytes(p);
 }
 

@@ -14,21 +14,22 @@ namespace {
 template <typename F>
 void ForEachField(GemmProblem& problem, F&& visit) {
   auto& [m, n, k, batch, a, b, c, d, a_major, b_major, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d,
-         alpha, beta, bias, sum, scale, scale_layout, d_scale, sparse, constant, numerics, align_a, align_b, align_c,
-         align_d, epilogue] = problem;
+         alpha, beta, bias, sum, scale, scale_type, scale_layout, d_scale, sparse, constant, numerics, align_a, align_b,
+         align_c, align_d, epilogue] = problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
   all(m, n, k, batch, a, b, c, d, a_major, b_major, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d, alpha,
-      beta, bias, sum, scale, scale_layout, d_scale, sparse, constant, numerics, align_a, align_b, align_c, align_d,
-      epilogue);
+      beta, bias, sum, scale, scale_type, scale_layout, d_scale, sparse, constant, numerics, align_a, align_b, align_c,
+      align_d, epilogue);
 }
 
 template <typename F>
 void ForEachField(GroupedGemmProblem& problem, F&& visit) {
-  auto& [groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, stride_c, stride_d, alpha, beta,
-         bias, sum, scale, numerics, align_a, align_b, align_c, align_d, epilogue] = problem;
+  auto& [groups, m, n, k, a, b, c, d, layout, rows, a_rows, d_rows, b_major, lda, ldb, ldc, ldd, stride_b, stride_c,
+         stride_d, alpha, beta, bias, sum, scale, scale_type, numerics, align_a, align_b, align_c, align_d, epilogue] =
+      problem;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
-  all(groups, m, n, k, a, b, c, d, layout, b_major, lda, ldb, ldc, ldd, stride_b, stride_c, stride_d, alpha, beta, bias,
-      sum, scale, numerics, align_a, align_b, align_c, align_d, epilogue);
+  all(groups, m, n, k, a, b, c, d, layout, rows, a_rows, d_rows, b_major, lda, ldb, ldc, ldd, stride_b, stride_c,
+      stride_d, alpha, beta, bias, sum, scale, scale_type, numerics, align_a, align_b, align_c, align_d, epilogue);
 }
 
 template <typename F>

@@ -55,6 +55,8 @@ Status RoleVerifier::CheckLoad(const Op& op) {
     return Broken(8, "only loads by threads transpose, and not taps");
   if (attrs.component != OperandComponent::kElements && (op.kind != OpKind::kTmaLoad || attrs.halves))
     return Broken(8, "scale factors and metadata are loaded by bulk copies, and have no halves");
+  if (attrs.gathers && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kA || attrs.transposed))
+    return Broken(8, "only loads by threads gather, and only rows of A");
   if (attrs.component == OperandComponent::kMetadata && attrs.operand != Operand::kA)
     return Broken(8, "only A has metadata");
   LS_TRY(FillTile(op, attrs.tile));
@@ -68,8 +70,48 @@ Status RoleVerifier::CheckLoad(const Op& op) {
   if (attrs.to != MulticastScope::kOwn || program_.ctas != 1)
     return Broken(8, "only bulk copies go to other CTAs or serve pairs");
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
+  if (attrs.gathers) LS_TRY(Needs({Binding::kRowIndicesA, Binding::kStoredRowsA}));
   if (attrs.taps) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(attrs.operand);
+}
+
+// Rows are as wide as the swizzle, so that each of them begins at an address that a bulk copy may have.
+Status RoleVerifier::CheckLoadRows(const Op& op) {
+  constexpr int kThreadsOfWarp = 32;
+  const auto& attrs = op.As<RowLoadAttrs>();
+  LS_TRY(FillTile(op, attrs.tile));
+  LS_TRY(Needs({Binding::kMapA}));
+  if (attrs.to != MulticastScope::kOwn && attrs.to != MulticastScope::kN)
+    return Broken(8, "a copy of rows of A goes to the CTAs along n");
+  LS_TRY(CheckMulticastScope(attrs.to));
+  LS_TRY(CheckRowsOfThreads(attrs.rows, attrs.at_once));
+  const int parts = program_.Parts(attrs.to);
+  const SharedLayout& layout = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+  if (layout.outer != attrs.rows * parts || layout.swizzle != Swizzle::k128 || layout.outer_axis != Axis::kM)
+    return Broken(
+        9, Cat("its ", attrs.rows, " rows are not a part of the tile's, or these are not swizzled in 128 bytes"));
+  const SharedLayout& box = program_.FindParam(Binding::kMapA)->box;
+  if (box.outer != 1 || box.inner != layout.inner || box.type != layout.type)
+    return Broken(9, "the box of map_a is not a row of the tile");
+  // The slot is full when the bytes of all warps have come: none of them can fall a lap of the ring behind.
+  if ((role_->warps - 1) * kThreadsOfWarp * attrs.at_once >= attrs.rows)
+    return Broken(11, Cat("of ", role_->warps, " warps the last one copies none of ", attrs.rows, " rows"));
+  values_[op.operands[0]].tma_bytes += layout.CopiedBytes() * program_.ctas;
+  return Ok();
+}
+
+Status RoleVerifier::CheckFindRows(const Op& op) const {
+  const auto& attrs = op.As<FindRowsAttrs>();
+  LS_TRY(Needs({Binding::kRowIndicesA, Binding::kM}));
+  return CheckRowsOfThreads(attrs.rows, attrs.at_once);
+}
+
+Status RoleVerifier::CheckRowsOfThreads(int rows, int at_once) const {
+  constexpr int kRowsOfGather = 4;
+  if (at_once != 1 && (at_once != kRowsOfGather || !target_.Has(target::Feature::kTmaGather)))
+    return Broken(8, Cat(target_.name, " has no bulk copies of ", at_once, " rows"));
+  if (rows > 0 && rows % at_once == 0) return Ok();
+  return Broken(8, Cat(rows, " rows are not whole copies of ", at_once));
 }
 
 Status RoleVerifier::CheckLoadPixels(const Op& op) {

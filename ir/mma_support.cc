@@ -23,7 +23,8 @@ constexpr std::pair<MmaKind, DataType> kKindTypes[] = {
 bool Scales(MmaKind kind, Scaling scale) {
   const auto blocks = BlockScalingOf(scale);
   if ((blocks ? blocks->run : 0) != InfoOf(kind).scale_run) return false;
-  return blocks || scale == Scaling::kNone || kind == MmaKind::kF8f6f4;
+  return blocks || scale == Scaling::kNone || kind == MmaKind::kF8f6f4 ||
+         (scale == Scaling::kRow && kind == MmaKind::kI8);
 }
 
 // Whether there are kernels with the operands and the scale factors of `row`, but for its CTAs.
@@ -36,7 +37,8 @@ bool HasKernels(const target::MmaUnit& unit, const MmaSupport& row, Scaling scal
   if (row.a_space == Space::kShared) return true;
   // What copies A to Tensor Memory is the reuse of activations, and convolutions have neither scale factors of blocks
   // nor types of fewer than eight bits.
-  return unit.moves_lanes && !row.sparse && InfoOf(row.kind).scale_run == 0 && !blocks && !IsPadded(row.kind, type);
+  return unit.moves_lanes && !row.sparse && InfoOf(row.kind).scale_run == 0 && !blocks && scale != Scaling::kRow &&
+         !IsPadded(row.kind, type);
 }
 
 // Lanes are shifted, and sums of blocks promoted, in one CTA.
@@ -46,7 +48,8 @@ int MostCtas(const target::MmaUnit& unit, const MmaSupport& row, Scaling scale) 
 
 void AddRows(const target::MmaUnit& unit, const MmaSupport& operands, std::vector<MmaSupport>& rows) {
   const size_t first = rows.size();
-  for (const Scaling scale : {Scaling::kNone, Scaling::kTensor, Scaling::kBlock, Scaling::kMx, Scaling::kNv}) {
+  for (const Scaling scale :
+       {Scaling::kNone, Scaling::kTensor, Scaling::kRow, Scaling::kBlock, Scaling::kMx, Scaling::kNv}) {
     MmaSupport row = operands;
     for (const auto& [kind, type] : kKindTypes) {
       if (kind == row.kind && HasKernels(unit, row, scale, type)) row.types.push_back(type);

@@ -18,16 +18,20 @@ TEST(MmaSupport, ScalingsOfOneSetOfTypesAreOneRow) {
   const std::vector<DataType> eight = {DataType::kE4m3, DataType::kE5m2};
   const std::vector<DataType> narrow = {DataType::kE4m3, DataType::kE5m2, DataType::kE2m3, DataType::kE3m2,
                                         DataType::kE2m1};
-  const std::vector<Scaling> sums = {Scaling::kNone, Scaling::kTensor};
+  const std::vector<Scaling> sums = {Scaling::kNone, Scaling::kTensor, Scaling::kRow};
   constexpr MmaKind kKind = MmaKind::kF8f6f4;
   EXPECT_EQ(RowsOf("sm_90a", kKind),
             (std::vector<MmaSupport>{{.kind = kKind,
                                       .types = eight,
                                       .ctas = {1},
-                                      .scales = {Scaling::kNone, Scaling::kTensor, Scaling::kBlock}}}));
+                                      .scales = {Scaling::kNone, Scaling::kTensor, Scaling::kRow, Scaling::kBlock}}}));
   const MmaSupport dense{.kind = kKind, .types = narrow, .ctas = {1, 2}, .scales = sums};
   const MmaSupport block{.kind = kKind, .types = eight, .ctas = {1}, .scales = {Scaling::kBlock}};
-  const MmaSupport shifted{.kind = kKind, .a_space = Space::kTensor, .types = eight, .ctas = {1}, .scales = sums};
+  const MmaSupport shifted{.kind = kKind,
+                           .a_space = Space::kTensor,
+                           .types = eight,
+                           .ctas = {1},
+                           .scales = {Scaling::kNone, Scaling::kTensor}};
   const MmaSupport sparse{.kind = kKind, .sparse = true, .types = narrow, .ctas = {1, 2}, .scales = sums};
   EXPECT_EQ(RowsOf("sm_100a", kKind), (std::vector<MmaSupport>{dense, block, shifted, sparse}));
   EXPECT_EQ(RowsOf("sm_100f", kKind), (std::vector<MmaSupport>{dense, block, sparse})) << "it shifts no lanes";

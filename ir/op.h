@@ -26,7 +26,7 @@ constexpr int kRegisterAccumulators = 2;                        // that a role m
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLaneMask, kScaleFactors };
+enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLaneMask, kScaleFactors, kRows };
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // before or after a thread synchronisation
@@ -139,12 +139,26 @@ struct LoadAttrs {
   MulticastScope to =
       MulticastScope::kOwn;  // kM, kN: multicast; the box is one of several and goes to the same rows in all those CTAs
   bool halves = false;       // along N, columns come alternately from two halves of B (of a group)
+  bool gathers = false;      // the rows of A are those that an index vector has for rows of the product (by threads)
   OperandComponent component =
       OperandComponent::kElements;  // others: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
 
   // Whose boxes bring it. REQUIRES: a bulk copy does.
   Binding Map() const { return MapOf(operand, component); }
   bool operator==(const LoadAttrs&) const = default;
+};
+// Which rows of A `rows` rows of a tile are, for bulk copies of `at_once` of them: thread t of the role has those of
+// rows at_once * t and the next ones, then those of as many rows further as all threads of the role have.
+struct FindRowsAttrs {
+  int rows = 0, at_once = 1;
+  bool operator==(const FindRowsAttrs&) const = default;
+};
+// Of these rows of A, what the columns of the tile have; `to` as in LoadAttrs.
+struct RowLoadAttrs {
+  int tile = 0;
+  int rows = 0, at_once = 1;  // as found
+  MulticastScope to = MulticastScope::kOwn;
+  bool operator==(const RowLoadAttrs&) const = default;
 };
 // A tile of a convolution: `map` gives the box, which is written to the tile from row `row` on.
 struct PixelLoadAttrs {
@@ -288,11 +302,13 @@ struct ScaleFactorsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int runs = 1;
   int set = 0;                 // of registers
-  Binding rows = Binding::kM;  // of a matrix of the scale factors of A
+  Binding rows = Binding::kM;  // of a matrix of the scale factors of A; its own, where an index vector says which
+  bool packed = false;         // ue8m0, four of A's in a word (ScaleFactorType)
   bool operator==(const ScaleFactorsAttrs&) const = default;
 };
 struct ReadScaleFactorsAttrs {
   int set = 0;
+  bool packed = false;
   bool operator==(const ReadScaleFactorsAttrs&) const = default;
 };
 // Tiles of the slot, and the columns of the accumulator that are multiplied; 0: all of them.
@@ -301,6 +317,7 @@ struct SlotScaleFactorsAttrs {
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int column = 0, columns = 0;
   bool aligned = false;  // the first row of A begins a line
+  bool packed = false;   // ue8m0, four of A's in a word
   bool operator==(const SlotScaleFactorsAttrs&) const = default;
 };
 struct ClearPromotedAttrs {
@@ -332,7 +349,8 @@ struct CombineVectorAttrs {
   RowMap rows = RowMap::kMatrix;  // pixels, groups: each group has its own part of the vector
   bool blocks = false;            // one value for each block of kScaleRun rows and columns; the axis is none
   bool gated = false;             // applies to columns after the gated linear unit
-  bool halves = false;  // split gate/up layout: the vector consists of two halves, from which columns come alternately
+  bool halves = false;   // split gate/up layout: the vector consists of two halves, from which columns come alternately
+  bool factors = false;  // of rows of A and columns of B (Scaling::kRow): those of each matrix of a batch
   bool operator==(const CombineVectorAttrs&) const = default;
 };
 struct CombineMatrixAttrs {
@@ -454,14 +472,15 @@ struct WarpRowAttrs {
 using Attrs =
     std::variant<NoAttrs, ConstAttrs, ParamAttrs, ClusterIndexAttrs, WorkAttrs, ForAttrs, ChannelAttrs, ReleaseAttrs,
                  DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, StampAttrs, FenceAttrs, LoadAttrs,
-                 PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs, PackWindowsAttrs,
-                 PackFactorsAttrs, BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs, BlockCopyAttrs,
-                 MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs, RowBorderMaskAttrs,
-                 DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs,
-                 ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, PrefetchMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs,
-                 StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs,
-                 SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs,
-                 GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
+                 FindRowsAttrs, RowLoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs,
+                 PackWindowsAttrs, PackFactorsAttrs, BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs,
+                 BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
+                 RowBorderMaskAttrs, DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs,
+                 AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, PrefetchMatrixAttrs, MapAttrs,
+                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
+                 ReadScaleFactorsAttrs, SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs,
+                 QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs,
+                 WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -45,8 +45,10 @@ constexpr std::string_view kNumericsDocs[] = {
     "deterministic, and results computed from a row of A (an image of x) have the same bits for any number of others",
 };
 static_assert(std::size(kNumericsNames) == std::size(kNumericsDocs));
-constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx", "nv"};
+constexpr std::string_view kScalingNames[] = {"none", "tensor", "block", "mx", "nv", "row"};
 constexpr std::string_view kOutputScalingNames[] = {"none", "mx", "nv"};
+constexpr std::string_view kScaleTypeNames[] = {"f32", "ue8m0"};
+constexpr std::string_view kRowIndicesNames[] = {"none", "gather", "scatter", "gather+scatter"};
 constexpr std::string_view kScaleLayoutNames[] = {"128x4", "linear"};
 constexpr std::string_view kSparsityNames[] = {"none", "a"};
 constexpr std::string_view kConstantNames[] = {"none", "b"};
@@ -160,6 +162,8 @@ std::string OutputScalingNames() { return Choice(kOutputScalingNames); }
 std::string ScaleLayoutNames() { return Choice(kScaleLayoutNames); }
 std::string SparsityNames() { return Choice(kSparsityNames); }
 std::string ConstantNames() { return Choice(kConstantNames); }
+std::string ScaleTypeNames() { return Choice(kScaleTypeNames); }
+std::string RowIndicesNames() { return Choice(kRowIndicesNames); }
 std::string NumericsNames() { return Choice(kNumericsNames); }
 
 std::vector<GrammarRow> NumericsRows() {
@@ -249,9 +253,11 @@ Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text)
 std::string_view NameOf(Numerics numerics) { return kNumericsNames[static_cast<size_t>(numerics)]; }
 
 Result<Scaling> ParseScalingValue(std::string_view key, std::string_view text) {
-  return ParseNamed<Scaling>(kScalingNames, key, text,
-                             " is not a scaling; use none, tensor (one scale factor per operand), block (A by row and "
-                             "128 of k, B by 128 x 128), mx (ue8m0 for 32 of k) or nv (e2m1: ue4m3 for 16 of k)");
+  return ParseNamed<Scaling>(
+      kScalingNames, key, text,
+      " is not a scaling; use none, tensor (one scale factor per operand), row (one for each row "
+      "of A and column of B), block (A by row and 128 of k, B by 128 x 128), mx (ue8m0 for 32 of "
+      "k) or nv (e2m1: ue4m3 for 16 of k)");
 }
 std::string_view NameOf(Scaling scale) { return kScalingNames[static_cast<size_t>(scale)]; }
 
@@ -285,6 +291,26 @@ Result<ConstantOperand> ParseConstantValue(std::string_view key, std::string_vie
                                      " is not an operand that can be constant; use none, or b (the weights)");
 }
 std::string_view NameOf(ConstantOperand constant) { return kConstantNames[static_cast<size_t>(constant)]; }
+
+Result<ScaleFactorType> ParseScaleTypeValue(std::string_view key, std::string_view text) {
+  return ParseNamed<ScaleFactorType>(
+      kScaleTypeNames, key, text,
+      " is not a type of the scale factors of scale=block; use f32 or ue8m0 (powers of two)");
+}
+std::string_view NameOf(ScaleFactorType type) { return kScaleTypeNames[static_cast<size_t>(type)]; }
+
+Status CheckScaleType(ScaleFactorType type, Scaling scale) {
+  if (type == ScaleFactorType::kF32 || scale == Scaling::kBlock) return Ok();
+  return InvalidProblem(Cat("scale_type=", NameOf(type), " is for scale=block, not ", NameOf(scale), "; leave it out"));
+}
+
+Result<RowIndices> ParseRowIndicesValue(std::string_view key, std::string_view text) {
+  return ParseNamed<RowIndices>(
+      kRowIndicesNames, key, text,
+      " says nothing of rows; use none, gather (rows of A by an index vector), scatter (those "
+      "of C and D) or gather+scatter");
+}
+std::string_view NameOf(RowIndices rows) { return kRowIndicesNames[static_cast<size_t>(rows)]; }
 
 bool NamesType(std::string_view text) { return FindType(text).has_value(); }
 
@@ -369,9 +395,12 @@ Status CheckSum(const SumTerms& sum) {
     return InvalidProblem(Cat(sum.key, "=s32 is for integer operands (s8, u8), not ", DataTypeName(sum.operand),
                               "; use ", sum.key, "=", DataTypeName(ResultType(sum.operand))));
   }
-  if (sum.alpha == 1 && sum.beta == 0 && !sum.bias && sum.epilogue->empty()) return Ok();
-  return InvalidProblem(Cat(sum.key, "=s32 is the sum as it is, without alpha, beta, bias and epilogue; for these use ",
-                            sum.key, "=f32, f16 or bf16"));
+  if (sum.alpha == 1 && sum.beta == 0 && !sum.bias && sum.epilogue->empty() && sum.scale == Scaling::kNone) return Ok();
+  return InvalidProblem(
+      Cat(sum.key,
+          "=s32 is the sum as it is, without scale factors, alpha, beta, bias and epilogue; for these "
+          "use ",
+          sum.key, "=f32, f16 or bf16"));
 }
 
 Status CheckPrecision(DataType left, DataType right, SumPrecision sum, Scaling scale) {
@@ -380,15 +409,17 @@ Status CheckPrecision(DataType left, DataType right, SumPrecision sum, Scaling s
   if (sum == SumPrecision::kSaturate && !IsInteger(operand)) {
     return InvalidProblem(Cat("sum=saturate is for s8 and u8, not ", DataTypeName(operand), "; use sum=f32"));
   }
-  if (IsFloat8(operand)) return Ok();
+  if (IsFloat8(operand) || (IsInteger(operand) && scale == Scaling::kRow)) return Ok();
   if (sum == SumPrecision::kFast) {
     return InvalidProblem(Cat("sum=fast is for e4m3 and e5m2; sums of ", DataTypeName(operand), " are ",
                               DataTypeName(AccumulatorType(operand)), "; leave it out"));
   }
-  if (scale == Scaling::kTensor && MmaKindOf(left, right) == MmaKind::kF8f6f4) return Ok();
+  const bool factors_of_sums = scale == Scaling::kTensor || scale == Scaling::kRow;
+  if (factors_of_sums && MmaKindOf(left, right) == MmaKind::kF8f6f4) return Ok();
   if (scale != Scaling::kNone && !BlockScalingOf(scale)) {
     return InvalidProblem(
-        Cat("scale=", NameOf(scale), " is for e4m3 and e5m2; for ", DataTypeName(operand), " use alpha="));
+        Cat("scale=", NameOf(scale), " is for e4m3", scale == Scaling::kRow ? ", e5m2, s8 and u8" : " and e5m2",
+            "; for ", DataTypeName(operand), scale == Scaling::kRow ? " use epilogue=scale_m+scale_n" : " use alpha="));
   }
   return Ok();
 }

@@ -39,6 +39,8 @@ Result<ScaleLayout> ParseScaleLayoutValue(std::string_view key, std::string_view
 Result<OutputScaling> ParseOutputScalingValue(std::string_view key, std::string_view text);
 Result<Sparsity> ParseSparsityValue(std::string_view key, std::string_view text);
 Result<ConstantOperand> ParseConstantValue(std::string_view key, std::string_view text);
+Result<ScaleFactorType> ParseScaleTypeValue(std::string_view key, std::string_view text);
+Result<RowIndices> ParseRowIndicesValue(std::string_view key, std::string_view text);
 Result<Numerics> ParseNumericsValue(std::string_view key, std::string_view text);
 std::string_view NameOf(Numerics numerics);
 std::string_view NameOf(SumPrecision sum);
@@ -47,6 +49,8 @@ std::string_view NameOf(ScaleLayout layout);
 std::string_view NameOf(OutputScaling scale);
 std::string_view NameOf(Sparsity sparse);
 std::string_view NameOf(ConstantOperand constant);
+std::string_view NameOf(RowIndices rows);
+std::string_view NameOf(ScaleFactorType type);
 bool NamesType(std::string_view text);
 // "f16, bf16, f32, e4m3 or e5m2", and so on: what the values above may be.
 std::string KnownTypes();
@@ -56,6 +60,8 @@ std::string ScaleLayoutNames();
 std::string OutputScalingNames();
 std::string SparsityNames();
 std::string ConstantNames();
+std::string RowIndicesNames();
+std::string ScaleTypeNames();
 std::string NumericsNames();
 
 // "tma, copy or pack".
@@ -91,12 +97,15 @@ Status CheckResultType(std::string_view key, DataType type);
 Status CheckAddendType(std::string_view key, DataType type, DataType d);
 // How products are summed, and scale factors, are choices of some operand types.
 Status CheckPrecision(DataType left, DataType right, SumPrecision sum, Scaling scale);
+// Only the scale factors of blocks of 128 have a choice.
+Status CheckScaleType(ScaleFactorType type, Scaling scale);
 // What happens to a sum on its way to D, `result` by the name of `key`.
 struct SumTerms {
   DataType operand{}, result{};
   std::string_view key{};
   double alpha = 1, beta = 0;
   bool bias = false;
+  Scaling scale = Scaling::kNone;
   const Epilogue* epilogue = nullptr;
 };
 // A D of s32 is the sum itself, of integers.

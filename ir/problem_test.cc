@@ -105,6 +105,41 @@ TEST(Problem, GroupsShareAAndDAndHaveTheirOwnB) {
   EXPECT_EQ(PrintProblem(*ParseProblem(padded)), padded);
 }
 
+TEST(Problem, RowsByIndexHaveTheirOwnNumberInMemory) {
+  const std::string text =
+      "grouped_gemm groups=3 m=10 n=6 k=4 a=f16 b=f16 d=f16 rows=gather+scatter a_rows=5 d_rows=12 beta=1 bias=m "
+      "epilogue=swiglu+scale_m:f32+sum_n";
+  const Problem problem = *ParseProblem(text);
+  EXPECT_EQ(PrintProblem(problem), text);
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kA).Shape(), (std::vector<int64_t>{5, 4}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kC).Shape(), (std::vector<int64_t>{12, 6}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kD).Shape(), (std::vector<int64_t>{12, 3}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kBias).Shape(), (std::vector<int64_t>{12}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kRowIndicesA).Shape(), (std::vector<int64_t>{10}));
+  EXPECT_EQ(ir::Stored(problem, ir::OperandRole::kRowIndicesD).Shape(), (std::vector<int64_t>{10}));
+  EXPECT_EQ(ir::EpilogueTensors(problem)[0].tensor.Shape(), (std::vector<int64_t>{12})) << "a weight for a row of D";
+  EXPECT_EQ(ProblemFlops(problem), 2.0 * 10 * 6 * 4);
+  const Problem masked = *ParseProblem("grouped_gemm groups=3 m=10 n=6 k=4 layout=masked rows=gather");
+  EXPECT_EQ(PrintProblem(masked), "grouped_gemm groups=3 m=10 n=6 k=4 a=bf16 b=bf16 d=bf16 layout=masked rows=gather");
+  EXPECT_EQ(ir::Stored(masked, ir::OperandRole::kRowIndicesA).Shape(), (std::vector<int64_t>{30}));
+  EXPECT_EQ(ir::Stored(masked, ir::OperandRole::kA).Shape(), (std::vector<int64_t>{30, 4}));
+  EXPECT_FALSE(ir::Uses(masked, ir::OperandRole::kRowIndicesD));
+}
+
+TEST(Problem, ScaleFactorsOfRowsAndPackedOnes) {
+  const Problem rows = *ParseProblem("gemm m=10 n=6 k=16 batch=2 a=s8 d=bf16 scale=row");
+  EXPECT_EQ(ir::Stored(rows, ir::OperandRole::kScaleA).Shape(), (std::vector<int64_t>{2, 10}));
+  EXPECT_EQ(ir::Stored(rows, ir::OperandRole::kScaleB).Shape(), (std::vector<int64_t>{2, 6}));
+  const Problem experts = *ParseProblem("grouped_gemm groups=3 m=10 n=6 k=16 a=e4m3 scale=row rows=gather a_rows=4");
+  EXPECT_EQ(ir::Stored(experts, ir::OperandRole::kScaleA).Shape(), (std::vector<int64_t>{4}));
+  EXPECT_EQ(ir::Stored(experts, ir::OperandRole::kScaleB).Shape(), (std::vector<int64_t>{3, 6}));
+  const std::string text = "gemm m=10 n=300 k=700 a=e4m3 b=e4m3 d=bf16 scale=block scale_type=ue8m0";
+  const Problem packed = *ParseProblem(text);
+  EXPECT_EQ(PrintProblem(packed), text);
+  EXPECT_EQ(ir::Stored(packed, ir::OperandRole::kScaleA).Shape(), (std::vector<int64_t>{2, 40})) << "two words a row";
+  EXPECT_EQ(ir::Stored(packed, ir::OperandRole::kScaleB).Shape(), (std::vector<int64_t>{3, 16}));
+}
+
 struct ProblemLine {
   const char* text;
   const char* message;
@@ -142,6 +177,26 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=128 k=128 a=e4m3 scale=block epilogue=swiglu:halves", "scale=block does not support"},
         ProblemLine{"grouped_gemm groups=2 m=9 n=64 k=64 a=e2m1 scale=nv epilogue=swiglu:halves",
                     "a grouped_gemm with scale=nv reads the scale factors of B where they lie"},
+        ProblemLine{"grouped_gemm groups=2 m=8 n=8 k=8 rows=shuffle",
+                    "rows=shuffle says nothing of rows; use none, gather"},
+        ProblemLine{"grouped_gemm groups=2 m=8 n=8 k=8 a_rows=4", "a_rows is for rows=gather"},
+        ProblemLine{"grouped_gemm groups=2 m=8 n=8 k=8 rows=gather d_rows=4", "d_rows is for rows=scatter"},
+        ProblemLine{"grouped_gemm groups=2 m=8 n=8 k=8 rows=gather a_rows=4294967296",
+                    "a_rows=4294967296 is out of range"},
+        ProblemLine{"grouped_gemm groups=2 m=8 n=8 k=8 layout=k rows=gather",
+                    "rows=gather is for groups of rows; with layout=k groups are parts of K"},
+        ProblemLine{"grouped_gemm groups=2 m=8 n=8 k=128 a=e4m3 scale=mx rows=gather",
+                    "rows=gather would take the blocks of 128 scale factors apart that scale=mx reads"},
+        ProblemLine{"gemm m=8 n=8 k=8 scale=row",
+                    "scale=row is for e4m3, e5m2, s8 and u8; for bf16 use "
+                    "epilogue=scale_m+scale_n"},
+        ProblemLine{"gemm m=8 n=8 k=8 a=s8 scale=row", "d=s32 is the sum as it is, without scale factors"},
+        ProblemLine{"gemm m=8 n=8 k=8 a=s8 d=f32 scale=tensor", "scale=tensor is for e4m3 and e5m2; for s8 use alpha="},
+        ProblemLine{"conv w=9 c=16 k=16 s=3 x=e4m3 scale=row", "scale=row is for gemm"},
+        ProblemLine{"gemm m=8 n=8 k=8 a=e4m3 scale=tensor scale_type=ue8m0",
+                    "scale_type=ue8m0 is for scale=block, not tensor; leave it out"},
+        ProblemLine{"gemm m=8 n=8 k=8 a=e4m3 scale=block scale_type=e8m0",
+                    "scale_type=e8m0 is not a type of the scale factors of scale=block"},
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=tensor scale_layout=linear",
                     "scale_layout=linear is for scale=mx and nv, not tensor"},
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=mx scale_layout=row",

@@ -27,9 +27,10 @@ inline constexpr std::string_view kGroupLayoutNames[] = {"contiguous", "masked",
 // One row per key of the one-line form of a `P`, in printed order.
 template <typename P>
 struct ProductKey {
-  using Member = std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
-                              SumPrecision P::*, Scaling P::*, ScaleLayout P::*, OutputScaling P::*, Sparsity P::*,
-                              ConstantOperand P::*, Numerics P::*, GroupLayout P::*>;
+  using Member =
+      std::variant<int64_t P::*, double P::*, DataType P::*, Major P::*, BiasAxis P::*, Epilogue P::*,
+                   SumPrecision P::*, Scaling P::*, ScaleLayout P::*, OutputScaling P::*, Sparsity P::*,
+                   ConstantOperand P::*, Numerics P::*, GroupLayout P::*, RowIndices P::*, ScaleFactorType P::*>;
   std::string_view name;
   Member member;
   KeyPresence presence;
@@ -104,6 +105,14 @@ struct FieldParser {
     LS_ASSIGN(problem.*field, ParseConstantValue(key.name, text));
     return Ok();
   }
+  Status operator()(ScaleFactorType P::*field) const {
+    LS_ASSIGN(problem.*field, ParseScaleTypeValue(key.name, text));
+    return Ok();
+  }
+  Status operator()(RowIndices P::*field) const {
+    LS_ASSIGN(problem.*field, ParseRowIndicesValue(key.name, text));
+    return Ok();
+  }
   Status operator()(GroupLayout P::*field) const {
     for (size_t i = 0; i < std::size(kGroupLayoutNames); ++i) {
       problem.*field = static_cast<GroupLayout>(i);
@@ -135,6 +144,8 @@ struct FieldPrinter {
   std::string operator()(OutputScaling P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(Sparsity P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(ConstantOperand P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(ScaleFactorType P::*field) const { return std::string(NameOf(problem.*field)); }
+  std::string operator()(RowIndices P::*field) const { return std::string(NameOf(problem.*field)); }
   std::string operator()(GroupLayout P::*field) const {
     return std::string(kGroupLayoutNames[static_cast<size_t>(problem.*field)]);
   }
@@ -157,6 +168,8 @@ struct ValuesPrinter {
   std::string operator()(OutputScaling P::*) const { return OutputScalingNames(); }
   std::string operator()(Sparsity P::*) const { return SparsityNames(); }
   std::string operator()(ConstantOperand P::*) const { return ConstantNames(); }
+  std::string operator()(ScaleFactorType P::*) const { return ScaleTypeNames(); }
+  std::string operator()(RowIndices P::*) const { return RowIndicesNames(); }
   std::string operator()(GroupLayout P::*) const { return "contiguous, masked or k"; }
   std::string operator()(Epilogue P::*) const { return "steps"; }
 };

@@ -75,6 +75,8 @@ ValueType TypeOfLetter(char letter) {
       return ValueType::kLaneMask;
     case 'x':
       return ValueType::kScaleFactors;
+    case 'r':
+      return ValueType::kRows;
   }
   LS_CHECK(false, "no type has the letter ", letter);
 }

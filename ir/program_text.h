@@ -72,8 +72,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<RoleKind>{"load",     "copy", "mma",
                                                                       "epilogue", "math", "schedule"};
 template <>
-inline constexpr std::array<std::string_view, 7> kEnumNames<ValueType>{"none",     "index",     "predicate",    "slot",
-                                                                       "fragment", "lane_mask", "scale_factors"};
+inline constexpr std::array<std::string_view, 8> kEnumNames<ValueType>{
+    "none", "index", "predicate", "slot", "fragment", "lane_mask", "scale_factors", "rows"};
 
 // The name of a value; "?" for one that is not an enumerator, so that a broken program can still be printed.
 template <typename Enum>
@@ -173,7 +173,16 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"transposed", &LoadAttrs::transposed, Presence::kOptional},
     Field{"to", &LoadAttrs::to, Presence::kOptional},
     Field{"halves", &LoadAttrs::halves, Presence::kOptional},
+    Field{"gathers", &LoadAttrs::gathers, Presence::kOptional},
     Field{"component", &LoadAttrs::component, Presence::kOptional}};
+template <> inline constexpr auto kFields<FindRowsAttrs> = std::tuple{
+    Field{"rows", &FindRowsAttrs::rows},
+    Field{"at_once", &FindRowsAttrs::at_once, Presence::kOptional}};
+template <> inline constexpr auto kFields<RowLoadAttrs> = std::tuple{
+    Field{"tile", &RowLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
+    Field{"rows", &RowLoadAttrs::rows},
+    Field{"at_once", &RowLoadAttrs::at_once, Presence::kOptional},
+    Field{"to", &RowLoadAttrs::to, Presence::kOptional}};
 template <> inline constexpr auto kFields<PixelLoadAttrs> = std::tuple{
     Field{"tile", &PixelLoadAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"map", &PixelLoadAttrs::map},
@@ -297,16 +306,19 @@ template <> inline constexpr auto kFields<ScaleFactorsAttrs> = std::tuple{
     Field{"fragment", &ScaleFactorsAttrs::fragment},
     Field{"runs", &ScaleFactorsAttrs::runs},
     Field{"set", &ScaleFactorsAttrs::set},
-    Field{"rows", &ScaleFactorsAttrs::rows}};
+    Field{"rows", &ScaleFactorsAttrs::rows},
+    Field{"packed", &ScaleFactorsAttrs::packed, Presence::kOptional}};
 template <> inline constexpr auto kFields<ReadScaleFactorsAttrs> = std::tuple{
-    Field{"set", &ReadScaleFactorsAttrs::set}};
+    Field{"set", &ReadScaleFactorsAttrs::set},
+    Field{"packed", &ReadScaleFactorsAttrs::packed, Presence::kOptional}};
 template <> inline constexpr auto kFields<SlotScaleFactorsAttrs> = std::tuple{
     Field{"a_tile", &SlotScaleFactorsAttrs::a_tile},
     Field{"b_tile", &SlotScaleFactorsAttrs::b_tile},
     Field{"fragment", &SlotScaleFactorsAttrs::fragment},
     Field{"column", &SlotScaleFactorsAttrs::column, Presence::kOptional},
     Field{"columns", &SlotScaleFactorsAttrs::columns, Presence::kOptional},
-    Field{"aligned", &SlotScaleFactorsAttrs::aligned, Presence::kOptional}};
+    Field{"aligned", &SlotScaleFactorsAttrs::aligned, Presence::kOptional},
+    Field{"packed", &SlotScaleFactorsAttrs::packed, Presence::kOptional}};
 template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
     Field{"fragment", &ClearPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{
@@ -323,7 +335,8 @@ template <> inline constexpr auto kFields<CombineVectorAttrs> = std::tuple{
     Field{"rows", &CombineVectorAttrs::rows, Presence::kOptional},
     Field{"blocks", &CombineVectorAttrs::blocks, Presence::kOptional},
     Field{"gated", &CombineVectorAttrs::gated, Presence::kOptional},
-    Field{"halves", &CombineVectorAttrs::halves, Presence::kOptional}};
+    Field{"halves", &CombineVectorAttrs::halves, Presence::kOptional},
+    Field{"factors", &CombineVectorAttrs::factors, Presence::kOptional}};
 template <> inline constexpr auto kFields<CombineMatrixAttrs> = std::tuple{
     Field{"base", &CombineMatrixAttrs::base},
     Field{"how", &CombineMatrixAttrs::how},

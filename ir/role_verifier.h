@@ -111,6 +111,9 @@ class RoleVerifier {
   Status FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, bool part);
   Status CheckMulticastScope(MulticastScope to) const;
   Status CheckLoad(const Op& op);
+  Status CheckFindRows(const Op& op) const;
+  Status CheckLoadRows(const Op& op);
+  Status CheckRowsOfThreads(int rows, int at_once) const;
   Status CheckLoadPixels(const Op& op);
   Status CheckGather(const Op& op);
   Status CheckRowBorderMask(const Op& op) const;

@@ -16,7 +16,7 @@ StoredTensor Vector(DataType type, int64_t length) {
   return vector;
 }
 
-// One vector for each group.
+// One vector for each group, or matrix of a batch.
 StoredTensor OfGroups(DataType type, int64_t groups, int64_t length) {
   return groups == 1 ? Vector(type, length) : StoredTensor::Matrices(type, 1, groups, length, length, 0);
 }
@@ -122,22 +122,30 @@ StoredTensor ScaleBlocks(const BlockScaling& scaling, int64_t batch, int64_t row
 
 namespace {
 
-// What is not stored in a way of the kind of problem: one scale factor; none where D has no blocks; offsets and sizes
-// where there are no groups, metadata where A is dense.
+// What is not stored in a way of the kind of problem: one scale factor; none where D has no blocks; offsets, sizes and
+// indices of rows where there are no groups, metadata where A is dense.
 StoredTensor StoredAlike(OperandRole role) {
   if (role == OperandRole::kBlockScaleD) return Vector(DataType::kUe8m0, 0);
   if (IsScale(role)) return Vector(DataType::kF32, 1);
   if (role == OperandRole::kMetadataA) return Vector(DataType::kU8, 0);
-  LS_CHECK(role == OperandRole::kGroupOffsets || role == OperandRole::kGroupSizes, "unknown role ",
-           static_cast<int>(role));
+  LS_CHECK(role == OperandRole::kGroupOffsets || role == OperandRole::kGroupSizes || IsRowIndices(role),
+           "unknown role ", static_cast<int>(role));
   return Vector(DataType::kS32, 0);
 }
 
 // Those of scale=block: for each row of A and run of k, and for each run of n and of k.
-StoredTensor RowFactors(int64_t matrices, int64_t rows, int64_t k) {
+StoredTensor RowFactors(ScaleFactorType type, int64_t matrices, int64_t rows, int64_t k) {
+  if (type == ScaleFactorType::kUe8m0) {
+    const int64_t words = PackedFactors::Words(k), bytes = rows * PackedFactors::kOfWord;
+    return StoredTensor::Matrices(DataType::kUe8m0, matrices, words, bytes, bytes, words * bytes);
+  }
   return StoredTensor::Matrices(DataType::kF32, matrices, ScaleRuns(k), rows, rows, ScaleRuns(k) * rows);
 }
-StoredTensor ColumnFactors(int64_t matrices, int64_t n, int64_t k) {
+StoredTensor ColumnFactors(ScaleFactorType type, int64_t matrices, int64_t n, int64_t k) {
+  if (type == ScaleFactorType::kUe8m0) {
+    const int64_t bytes = PackedFactors::BytesOfColumns(k);
+    return StoredTensor::Matrices(DataType::kUe8m0, matrices, ScaleRuns(n), bytes, bytes, ScaleRuns(n) * bytes);
+  }
   return StoredTensor::Matrices(DataType::kF32, matrices, ScaleRuns(n), ScaleRuns(k), ScaleRuns(k),
                                 ScaleRuns(n) * ScaleRuns(k));
 }
@@ -167,10 +175,12 @@ StoredTensor Stored(const GemmProblem& p, OperandRole role) {
       return Vector(AddendType(p.d), p.bias == BiasAxis::kM ? p.m : p.n);
     case OperandRole::kScaleA:
       if (const auto blocks = BlockScalingOf(p.scale, p.sparse)) return FactorsOf(p, *blocks, p.m);
-      return p.scale == Scaling::kBlock ? RowFactors(p.batch, p.m, p.k) : StoredAlike(role);
+      if (p.scale == Scaling::kRow) return OfGroups(DataType::kF32, p.batch, p.m);
+      return p.scale == Scaling::kBlock ? RowFactors(p.scale_type, p.batch, p.m, p.k) : StoredAlike(role);
     case OperandRole::kScaleB:
       if (const auto blocks = BlockScalingOf(p.scale, p.sparse)) return FactorsOf(p, *blocks, p.n);
-      return p.scale == Scaling::kBlock ? ColumnFactors(p.batch, p.n, p.k) : StoredAlike(role);
+      if (p.scale == Scaling::kRow) return OfGroups(DataType::kF32, p.batch, p.n);
+      return p.scale == Scaling::kBlock ? ColumnFactors(p.scale_type, p.batch, p.n, p.k) : StoredAlike(role);
     case OperandRole::kBlockScaleD:
       if (const auto blocks = BlockScalingOf(p.d_scale)) return ScaleBlocks(*blocks, p.batch, p.m, OutputColumns(p));
       return StoredAlike(role);
@@ -210,30 +220,37 @@ StoredTensor Stored(const GroupedGemmProblem& p, OperandRole role) {
     if (const auto stored = StoredOfParts(p, role)) return *stored;
   }
   const bool b_k = p.b_major == Major::kK;
-  const auto rows = [&](DataType type, int64_t inner, int64_t pitch) {
-    return StoredTensor::Matrices(type, 1, p.Rows(), inner, pitch, 0);
+  const auto rows = [](DataType type, int64_t count, int64_t inner, int64_t pitch) {
+    return StoredTensor::Matrices(type, 1, count, inner, pitch, 0);
   };
   switch (role) {
     case OperandRole::kA:
-      return rows(p.a, p.k, p.lda);
+      return rows(p.a, p.RowsOfA(), p.k, p.lda);
     case OperandRole::kB:
       return StoredTensor::Matrices(p.b, p.groups, b_k ? p.n : p.k, b_k ? p.k : p.n, p.ldb, p.stride_b);
     case OperandRole::kC:
-      return rows(p.c, p.n, p.ldc);
+      return rows(p.c, p.RowsOfD(), p.n, p.ldc);
     case OperandRole::kD:
-      return rows(p.d, OutputColumns(p), p.ldd);
+      return rows(p.d, p.RowsOfD(), OutputColumns(p), p.ldd);
     case OperandRole::kBias:
-      return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.Rows()) : OfGroups(AddendType(p.d), p.groups, p.n);
+      return p.bias == BiasAxis::kM ? Vector(AddendType(p.d), p.RowsOfD()) : OfGroups(AddendType(p.d), p.groups, p.n);
     case OperandRole::kScaleA:
       if (const auto blocks = BlockScalingOf(p.scale)) {
         if (p.layout == GroupLayout::kMasked) return ScaleBlocks(*blocks, p.groups, p.m, p.k);
         return ScaleBlocks(*blocks, 1, MostScaleBlocks(p) * ScaleBlock::kRows, p.k);
       }
+      if (p.scale == Scaling::kRow) return Vector(DataType::kF32, p.RowsOfA());
       if (p.scale != Scaling::kBlock) return StoredAlike(role);
-      return RowFactors(p.layout == GroupLayout::kMasked ? p.groups : 1, p.m, p.k);
+      if (p.Gathers()) return RowFactors(p.scale_type, 1, p.RowsOfA(), p.k);
+      return RowFactors(p.scale_type, p.layout == GroupLayout::kMasked ? p.groups : 1, p.m, p.k);
     case OperandRole::kScaleB:
       if (const auto blocks = BlockScalingOf(p.scale)) return ScaleBlocks(*blocks, p.groups, p.n, p.k);
-      return p.scale == Scaling::kBlock ? ColumnFactors(p.groups, p.n, p.k) : StoredAlike(role);
+      if (p.scale == Scaling::kRow) return OfGroups(DataType::kF32, p.groups, p.n);
+      return p.scale == Scaling::kBlock ? ColumnFactors(p.scale_type, p.groups, p.n, p.k) : StoredAlike(role);
+    case OperandRole::kRowIndicesA:
+      return Vector(DataType::kS32, p.Gathers() ? p.Rows() : 0);
+    case OperandRole::kRowIndicesD:
+      return Vector(DataType::kS32, p.Scatters() ? p.Rows() : 0);
     case OperandRole::kGroupOffsets:
       return Vector(DataType::kS32, p.groups + 1);
     case OperandRole::kGroupSizes:
@@ -272,7 +289,7 @@ struct StepExtents {
   int64_t rows, columns, groups;
 };
 StepExtents ExtentsOf(const GemmProblem& p) { return {p.m, p.n, 1}; }
-StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.Rows(), p.n, p.DividesK() ? 1 : p.groups}; }
+StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.RowsOfD(), p.n, p.DividesK() ? 1 : p.groups}; }
 StepExtents ExtentsOf(const ConvProblem& p) {
   return {Stored(p, OperandRole::kD).Rows(), OutputColumns(p) * (IsGated(p.epilogue) ? 2 : 1), 1};
 }
@@ -345,6 +362,10 @@ bool Uses(const Problem& problem, OperandRole role) {
     const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
     return grouped != nullptr && (grouped->layout == GroupLayout::kMasked) == (role == OperandRole::kGroupSizes);
   }
+  if (IsRowIndices(role)) {
+    const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
+    return grouped != nullptr && (role == OperandRole::kRowIndicesA ? grouped->Gathers() : grouped->Scatters());
+  }
   if (role == OperandRole::kMetadataA) {
     const auto* gemm = std::get_if<GemmProblem>(&problem);
     return gemm != nullptr && gemm->sparse == Sparsity::kA;
@@ -379,12 +400,12 @@ double ScaleBytes(const Problem& problem) {
 std::string_view NameOf(const Problem& problem, OperandRole role) {
   static constexpr std::string_view kNames[][kRoles] = {
       {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "", "",
-       "block_scale_d", "metadata_a"},
+       "block_scale_d", "metadata_a", "", ""},
       {"x", "w", "z", "y", "bias", "scale_x", "scale_w", "scale_y", "tensor_scale_x", "tensor_scale_w", "", "", ""},
       {"y", "w", "z", "x", "bias", "scale_y", "scale_w", "scale_x", "tensor_scale_y", "tensor_scale_w", "", "", ""},
       {"y", "x", "z", "w", "bias", "scale_y", "scale_x", "scale_w", "tensor_scale_y", "tensor_scale_x", "", "", ""},
       {"a", "b", "c", "d", "bias", "scale_a", "scale_b", "scale_d", "tensor_scale_a", "tensor_scale_b", "group_offsets",
-       "group_sizes", ""}};
+       "group_sizes", "", "", "a_row_indices", "d_row_indices"}};
   constexpr size_t kGrouped = std::size(kNames) - 1;
   const ConvProblem* conv = std::get_if<ConvProblem>(&problem);
   const size_t kind = conv != nullptr                                       ? 1 + static_cast<size_t>(conv->pass)

@@ -22,6 +22,7 @@ namespace laneshift::ir {
 // kTensorScaleA, B: the f32 scale factors of whole operands besides those of blocks (Scaling::kNv).
 // kScaleD: the f32 factor of all of D. kBlockScaleD: those of its blocks, which are written (OutputScaling).
 // kMetadataA: which elements of a sparse A are stored (ir/metadata_block.h).
+// kRowIndicesA, D: the rows of A, and of C and D, that rows of groups are (RowIndices).
 enum class OperandRole : uint8_t {
   kA,
   kB,
@@ -37,17 +38,22 @@ enum class OperandRole : uint8_t {
   kGroupSizes,
   kBlockScaleD,
   kMetadataA,
+  kRowIndicesA,
+  kRowIndicesD,
 };
-inline constexpr size_t kRoles = 14;
+inline constexpr size_t kRoles = 16;
 // Every role, in order.
 inline constexpr std::array<OperandRole, kRoles> kAllRoles = [] {
   std::array<OperandRole, kRoles> roles{};
   for (size_t i = 0; i < kRoles; ++i) roles[i] = static_cast<OperandRole>(i);
   return roles;
 }();
-static_assert(kAllRoles.back() == OperandRole::kMetadataA);
+static_assert(kAllRoles.back() == OperandRole::kRowIndicesD);
 constexpr bool IsScale(OperandRole role) {
   return (role >= OperandRole::kScaleA && role <= OperandRole::kTensorScaleB) || role == OperandRole::kBlockScaleD;
+}
+constexpr bool IsRowIndices(OperandRole role) {
+  return role == OperandRole::kRowIndicesA || role == OperandRole::kRowIndicesD;
 }
 // Whether a kernel writes it, all of it, and does not read it.
 constexpr bool IsWritten(OperandRole role) { return role == OperandRole::kD || role == OperandRole::kBlockScaleD; }
@@ -115,7 +121,7 @@ struct EpilogueTensor {
 std::vector<EpilogueTensor> EpilogueTensors(const Problem& problem);
 
 // Whether a kernel accesses the operand: C if beta is not 0, the bias if there is one, scale factors as `scale` says,
-// offsets or sizes of groups if there are groups, metadata of a sparse A.
+// offsets or sizes of groups if there are groups, index vectors as `rows` says, metadata of a sparse A.
 bool Uses(const Problem& problem, OperandRole role);
 
 // The alignment in bytes that the problem promises for the operand's base; 0: that of an element.
@@ -123,8 +129,16 @@ int64_t AlignmentOf(const Problem& problem, OperandRole role);
 
 // Runs of kScaleRun in an extent, the last one possibly shorter.
 constexpr int64_t ScaleRuns(int64_t extent) { return (extent + kScaleRun - 1) / kScaleRun; }
-// Scale factors in a line of 16 bytes of shared memory.
+// Words in a line of 16 bytes of shared memory: scale factors, or four packed ones each.
 inline constexpr int kFactorsOfLine = 4;
+// Those of scale=block as ue8m0, a byte each (ScaleFactorType).
+struct PackedFactors {
+  static constexpr int kOfWord = 4, kOfLine = 16;
+  // Of a row of A: words.
+  static constexpr int64_t Words(int64_t k) { return (ScaleRuns(k) + kOfWord - 1) / kOfWord; }
+  // Of a run of columns of B.
+  static constexpr int64_t BytesOfColumns(int64_t k) { return (ScaleRuns(k) + kOfLine - 1) / kOfLine * kOfLine; }
+};
 // Of a tile of `columns` that begins at a multiple of them: the columns that always share a scale factor of
 // scale=block, and the most runs that it has a part of.
 constexpr int ColumnsOfScale(int columns) { return std::gcd(columns, static_cast<int>(kScaleRun)); }

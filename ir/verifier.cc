@@ -184,6 +184,9 @@ Status CheckParams(const Program& program, const target::Target& target) {
   for (const Param& param : program.params) {
     const std::string name = PrintBinding(param.binding);
     if (!bindings.insert(param.binding).second) return BrokenRule(2, Cat("param ", name, " is declared twice"));
+    if (param.binding.family == BindingFamily::kRowIndices &&
+        program.FindParam({BindingFamily::kStoredRows, param.binding.index}) == nullptr)
+      return BrokenRule(2, Cat("param ", name, " without the number of rows that its indices may name"));
     if (KindOf(param.binding) != ParamKind::kTensorMap) {
       if (param.box != SharedLayout{}) return BrokenRule(2, Cat("param ", name, " is not a tensor map, but has a box"));
       continue;
@@ -310,6 +313,8 @@ bool OnlyLoadsB(const std::vector<Op>& body) {
   return std::all_of(body.begin(), body.end(), [](const Op& op) {
     switch (InfoOf(op.kind).category) {
       case OpCategory::kIndex:
+        if (op.kind == OpKind::kFindRows) return false;
+        break;
       case OpCategory::kStructure:
       case OpCategory::kChannel:
       case OpCategory::kBarrier:

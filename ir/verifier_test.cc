@@ -36,6 +36,8 @@ constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
 constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
+constexpr std::string_view kRows = "gemm_rows_sm_90a_scheduled";
+constexpr std::string_view kRowScaled = "gemm_row_scaled_sm_90a_scheduled";
 constexpr std::string_view kParts = "gemm_parts_sm_100a_scheduled";
 constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
 constexpr std::string_view kSlotScales = "gemm_slot_scales_sm_90a_scheduled";
@@ -70,7 +72,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
         kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,
-        kEarly,           kEarlyLowered, kPatch}) {
+        kEarly,           kEarlyLowered, kPatch,       kRows,            kRowScaled}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -301,6 +303,14 @@ constexpr Broken kBroken[] = {
     {9, kMaskedGroups, "  param group_rows\n", "", "param group_rows is not declared"},
     {8, kMaskedGroups, "rows=groups", "rows=matrix", "rows belong to groups if and only if work does"},
     {9, kGrouped, "  param group_offsets\n", "", "param group_offsets is not declared"},
+    {9, kRows, "  param row_indices_a\n", "", "param row_indices_a is not declared"},
+    {2, kRows, "  param stored_rows_d\n", "", "param row_indices_d without the number of rows that its indices may name"},
+    {8, kRows, "rows.find %37 rows=64", "rows.find %37 rows=64 at_once=4", "sm_90a has no bulk copies of 4 rows"},
+    {9, kRows, "tile=a rows=64 to=n", "tile=a rows=32 to=n", "its 32 rows are not a part of the tile's"},
+    {9, kRows, "map_a box=bf16[m:1 k:64]", "map_a box=bf16[m:8 k:64]", "the box of map_a is not a row of the tile"},
+    {6, kRows, "kind=load warps=2+2", "kind=load warps=2+2 elected", "it is for whole warps; the role is elected"},
+    {11, kRows, "kind=load warps=2+2", "kind=load warps=1+3", "of 3 warps the last one copies none of 64 rows"},
+    {9, kRowScaled, "  param base_scale_b\n", "", "param base_scale_b is not declared"},
     {8, kParts, "raster=8 source=parts_of_k", "raster=8 source=parts_of_k slices=2", "tiles of groups are not cut into slices"},
     {7, kParts, "= %3, %5, %6, %7 raster=8 source=parts_of_k", "= %3, %5, %6 raster=8 source=parts_of_k", "it has an operand about K if and only if tiles are cut into slices or have parts of K"},
     {9, kParts, "  param group_offsets\n", "", "param group_offsets is not declared"},

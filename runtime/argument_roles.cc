@@ -46,6 +46,8 @@ constexpr std::array<Member<GemmArguments>, ir::kRoles> kMembers<GemmArguments> 
     &GemmArguments::group_sizes,
     &GemmArguments::block_scale_d,
     &GemmArguments::metadata_a,
+    &GemmArguments::a_row_indices,
+    &GemmArguments::d_row_indices,
 };
 template <>
 constexpr std::array<Member<ConvArguments>, ir::kRoles> kMembers<ConvArguments> = {

@@ -353,7 +353,9 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, CUstre
                                       .group_offsets = nullptr,
                                       .group_sizes = nullptr,
                                       .block_scale_d = nullptr,
-                                      .metadata_a = nullptr};
+                                      .metadata_a = nullptr,
+                                      .a_row_indices = nullptr,
+                                      .d_row_indices = nullptr};
   return laneshift_plan_execute_arguments(plan, stream, &arguments, error, error_bytes);
 }
 
@@ -387,7 +389,9 @@ laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, CU
                                          .group_offsets = static_cast<const int32_t*>(known.group_offsets),
                                          .group_sizes = static_cast<const int32_t*>(known.group_sizes),
                                          .block_scale_d = known.block_scale_d,
-                                         .metadata_a = known.metadata_a};
+                                         .metadata_a = known.metadata_a,
+                                         .a_row_indices = static_cast<const int32_t*>(known.a_row_indices),
+                                         .d_row_indices = static_cast<const int32_t*>(known.d_row_indices)};
     return plan->plan.Execute(stream, laneshift::runtime::ArgumentsOf(plan->problem, roles), known.workspace);
   });
 }

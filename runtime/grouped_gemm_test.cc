@@ -319,14 +319,19 @@ TEST_P(GroupedGemm, RunsFromC) {
   };
   laneshift_memory* a = upload(data.a.data(), data.a.size() * sizeof(uint16_t));
   laneshift_memory* b = upload(data.b.data(), data.b.size() * sizeof(uint16_t));
-  for (const bool masked : {false, true}) {
+  for (const std::string form : {"", " layout=masked", " rows=gather+scatter a_rows=1"}) {
+    const bool masked = form.find("masked") != std::string::npos, indexed = form.find("rows") != std::string::npos;
     const std::vector<int32_t> numbers = {0, 7, 7, 150, 199};  // as sizes the first four of them
-    const std::vector<int> groups = masked ? GroupsBySizes(numbers) : GroupsOf(numbers);
+    std::vector<int> groups = masked ? GroupsBySizes(numbers) : GroupsOf(numbers);
+    std::vector<int32_t> first_row(kM, 0), reversed(kM);
+    for (int i = 0; i < kM; ++i) reversed[static_cast<size_t>(i)] = kM - 1 - i;
+    if (indexed) std::reverse(groups.begin(), groups.end());
+    laneshift_memory* of_a = upload(first_row.data(), kM * sizeof(int32_t));
+    laneshift_memory* of_d = upload(reversed.data(), kM * sizeof(int32_t));
     std::vector<float> out(groups.size() * kN, kUntouched);
     laneshift_memory* d = upload(out.data(), out.size() * sizeof(float));
     laneshift_memory* offsets = upload(numbers.data(), numbers.size() * sizeof(int32_t));
-    const std::string problem =
-        std::string("grouped_gemm groups=4 m=200 n=72 k=64 d=f32") + (masked ? " layout=masked" : "");
+    const std::string problem = "grouped_gemm groups=4 m=200 n=72 k=64 d=f32" + form;
     laneshift_plan* plan = nullptr;
     ASSERT_EQ(laneshift_plan_make(engine, problem.c_str(), nullptr, &plan, error, sizeof error), LANESHIFT_OK) << error;
     laneshift_arguments arguments = {};
@@ -335,6 +340,10 @@ TEST_P(GroupedGemm, RunsFromC) {
     arguments.b = laneshift_memory_address(b);
     arguments.d = laneshift_memory_address(d);
     (masked ? arguments.group_sizes : arguments.group_offsets) = laneshift_memory_address(offsets);
+    if (indexed) {
+      arguments.a_row_indices = laneshift_memory_address(of_a);
+      arguments.d_row_indices = laneshift_memory_address(of_d);
+    }
     ASSERT_EQ(laneshift_plan_execute_arguments(plan, nullptr, &arguments, error, sizeof error), LANESHIFT_OK) << error;
     ASSERT_EQ(laneshift_memory_read(d, 0, out.data(), out.size() * sizeof(float), error, sizeof error), LANESHIFT_OK);
     for (size_t i = 0; i < out.size(); ++i) {
@@ -344,6 +353,8 @@ TEST_P(GroupedGemm, RunsFromC) {
     laneshift_plan_free(plan);
     laneshift_memory_free(d);
     laneshift_memory_free(offsets);
+    laneshift_memory_free(of_a);
+    laneshift_memory_free(of_d);
   }
   laneshift_memory_free(a);
   laneshift_memory_free(b);

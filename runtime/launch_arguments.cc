@@ -110,6 +110,8 @@ const void* PointerOf(Binding binding, const GemmArguments& arguments) {
       {Binding::kBaseBlockScaleD, ir::OperandRole::kBlockScaleD},
       {Binding::kGroupOffsets, ir::OperandRole::kGroupOffsets},
       {Binding::kGroupSizes, ir::OperandRole::kGroupSizes},
+      {Binding::kRowIndicesA, ir::OperandRole::kRowIndicesA},
+      {Binding::kRowIndicesD, ir::OperandRole::kRowIndicesD},
   };
   for (const auto& [base, role] : kRoles) {
     if (base == binding) return AddressOf(arguments, role);

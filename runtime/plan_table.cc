@@ -36,7 +36,8 @@ void AddTo(Mixer& mixer, const GroupedGemmProblem& p) {
   mixer.Add({p.groups, p.m, p.n, p.k, p.lda ^ p.ldb << 20 ^ p.ldd << 40, p.stride_c ^ p.stride_d << 20,
              static_cast<int64_t>(p.a) | static_cast<int64_t>(p.d) << 8 | static_cast<int64_t>(p.b_major) << 16 |
                  static_cast<int64_t>(p.bias) << 24 | static_cast<int64_t>(p.numerics) << 32 |
-                 static_cast<int64_t>(p.layout) << 40});
+                 static_cast<int64_t>(p.layout) << 40 | static_cast<int64_t>(p.rows) << 48,
+             p.a_rows ^ p.d_rows << 32});
 }
 
 void AddTo(Mixer& mixer, const ConvProblem& p) {

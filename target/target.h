@@ -23,6 +23,7 @@ enum class Feature : uint32_t {
   kTmaToCta = 1u << 4,       // the .shared::cta destination of bulk tensor copies
   kLaunchControl = 1u << 5,  // clusterlaunchcontrol: work stealing between clusters
   kFloat4 = 1u << 6,         // conversions of f32 to e2m1
+  kTmaGather = 1u << 7,      // bulk tensor copies of four rows of any index
 };
 
 // Where accumulators are.

@@ -48,6 +48,7 @@ Examples:
   laneshift run grouped_gemm groups=8 m=512 n=256 k=128 --device emulator --check
   laneshift run grouped_gemm groups=64 m=8192 n=4096 k=7168 epilogue=bias_n+swiglu --group-sizes zipf:1
   laneshift run grouped_gemm groups=3 m=300 n=256 k=512 a=e4m3 scale=block --group-sizes 100,0,150
+  laneshift run grouped_gemm groups=3 m=300 n=256 k=512 rows=gather+scatter a_rows=100 epilogue=swiglu+scale_m:f32
   laneshift run grouped_gemm groups=8 m=256 n=256 k=512 layout=k d=f32 --device emulator --check
 
 A is m x k with the rows of all groups, B is groups x n x k. With layout=k A is k x m and B k x n with the rows of all

@@ -77,15 +77,18 @@ void Accumulation::LoadScaleFactors(Builder& b, const ProductTile& tile, ValueId
   if (ahead > 0) block = b.Add({block, b.Constant(ahead)});
   int set = place * blocks;
   for (const ScaleStart& start : tile.scale_starts) {
-    b.LoadScaleFactors({start.row, start.column, block, tile.scale_matrix, tile.corner.batch},
-                       {.fragment = fragment, .runs = scale_runs, .set = set++, .rows = rows_of_scales});
+    b.LoadScaleFactors(
+        {start.row, start.column, block, tile.scale_matrix, tile.corner.batch},
+        {.fragment = fragment, .runs = scale_runs, .set = set++, .rows = rows_of_scales, .packed = scale_tiles.packed});
   }
 }
 
 BlockFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile, int place) const {
   BlockFactors scale_factors;
-  for (size_t i = 0; Scales(tile) && i < tile.scale_starts.size(); ++i)
-    scale_factors.of_blocks.push_back(b.ReadScaleFactors({}, {.set = place * blocks + static_cast<int>(i)}));
+  for (size_t i = 0; Scales(tile) && i < tile.scale_starts.size(); ++i) {
+    const int set = place * blocks + static_cast<int>(i);
+    scale_factors.of_blocks.push_back(b.ReadScaleFactors({}, {.set = set, .packed = scale_tiles.packed}));
+  }
   return scale_factors;
 }
 
@@ -100,8 +103,10 @@ BlockFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile,
 // Of a run of columns of the accumulator, or of all.
 ValueId Accumulation::SlotScaleFactors(Builder& b, const BlockFactors& of, int block, const ColumnRun& run) const {
   const ScaleStart& start = of.tile->scale_starts[static_cast<size_t>(block)];
-  ir::SlotScaleFactorsAttrs attrs{
-      .a_tile = scale_tiles.of_a + start.part, .b_tile = scale_tiles.of_b, .fragment = fragment};
+  ir::SlotScaleFactorsAttrs attrs{.a_tile = scale_tiles.of_a + start.part,
+                                  .b_tile = scale_tiles.of_b,
+                                  .fragment = fragment,
+                                  .packed = scale_tiles.packed};
   ValueId row = start.row;
   if (rows_along_n) {
     const int part = run.column / scale_tiles.rows_of_tile;

@@ -124,7 +124,8 @@ void AddScaleTiles(const Schedule& schedule, const target::Target& target, Kerne
     for (int i = 0; i < tiles.count; ++i)
       slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
     parts.loaders.push_back(std::make_unique<RunScaleLoader>(
-        LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first}, operand, tiles, parts.source));
+        LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first}, operand, tiles, parts.source,
+        scales.packed));
     return first;
   };
   constexpr int kGroup = 8;       // lines: columns of tiles are whole groups
@@ -162,15 +163,23 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .sparse_a = contraction.IsSparse(),
                     .saturates = contraction.sum == SumPrecision::kSaturate,
                     .source = SourceOfWork(contraction),
+                    .indexes_a = contraction.a.indexed,
                     .terms = TermsOf(contraction, rows, target),
                     .has_waves = HasWaves(contraction, schedule, target),
                     .k = {.tile_k = schedule.tile_k}};
   // What a kernel has packed is not constant, and threads that copy A leave no warp.
   const bool early = contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma &&
                      schedule.a_load != LoadPath::kCopy;
-  const LoadTarget of_a{.path = schedule.a_load, .channel = 0};
+  const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;
+  LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(5);
-  parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
+  if (gathers) {
+    const int at_once = target.Has(target::Feature::kTmaGather) ? 4 : 1;
+    of_a.gather_warps = RowLoader::WarpsFor(a, cluster, at_once);
+    parts.loaders.push_back(std::make_unique<RowLoader>(of_a, a, cluster, at_once));
+  } else {
+    parts.loaders.push_back(std::make_unique<MatrixLoader>(of_a, a, cluster));
+  }
   if (resident) {
     parts.channels.push_back({.name = "a", .stages = schedule.stages, .tiles = {{"a", a.tile}}});
     parts.channels.push_back({.name = "b", .stages = schedule.b_keep, .tiles = {{"b", b.tile}}, .resident = true});

@@ -48,10 +48,14 @@ int MostRegisters(const CtaPlan& plan, const Schedule& schedule) {
   return std::min(kMost, kOfSm / (32 * ir::kWarpgroupWarps * (1 + schedule.math_warpgroups)) / kUnit * kUnit);
 }
 
+// Whether the epilogue has operands.
+bool HasOperands(const EpilogueTerms& terms) {
+  return terms.adds_c || terms.bias != BiasAxis::kNone || terms.scale == Scaling::kRow || !terms.steps.empty();
+}
+
 int EpilogueAddresses(const EpilogueTerms& terms, StorePath store) {
   const int stores = store == StorePath::kDirect ? kDirectStores : store == StorePath::kRows ? kStagedStores : 0;
-  const bool operands = terms.adds_c || terms.bias != BiasAxis::kNone || !terms.steps.empty();
-  return kAddresses + (operands ? kOperands : 0) + stores + (ir::BitsOf(terms.type) <= 8 ? kByteElements : 0);
+  return kAddresses + (HasOperands(terms) ? kOperands : 0) + stores + (ir::BitsOf(terms.type) <= 8 ? kByteElements : 0);
 }
 
 // Rows of the accumulator that a lane has elements of.
@@ -111,6 +115,7 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   }
   if (terms.d_scale != OutputScaling::kNone) registers += elements;  // magnitudes, then what is quantised
   if (terms.bias != BiasAxis::kNone) registers += terms.bias == BiasAxis::kM ? row_vector : column_vector;
+  if (terms.scale == Scaling::kRow) registers += row_vector + column_vector;
   for (const EpilogueStep& step : terms.steps) {
     switch (ir::InfoOf(step.kind).operand) {
       case ir::StepOperand::kOutput:
@@ -275,9 +280,8 @@ Promotion PromotionOf(const CtaPlan& plan, const Schedule& schedule, const Epilo
 // Only where sums are promoted the accumulator is free during the epilogue, and only without operands of steps there are
 // registers for both. Two accumulators that alternate are another loop.
 bool BeginsEarly(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms) {
-  const bool operands = terms.adds_c || terms.bias != BiasAxis::kNone || !terms.steps.empty();
   return needs.may_begin && terms.promotes && !plan.in_tensor_memory && plan.promotion != Promotion::kAlternating &&
-         plan.consumers == 1 && !operands && terms.d_scale == OutputScaling::kNone;
+         plan.consumers == 1 && !HasOperands(terms) && terms.d_scale == OutputScaling::kNone;
 }
 
 }  // namespace

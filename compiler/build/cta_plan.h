@@ -16,12 +16,14 @@
 namespace laneshift::compiler {
 
 // Warps of a CTA. Warp 0 issues bulk copies, warp 1 MMAs, warp 2 requests for work, warp 3 the bulk copies of a
-// resident operand; the warps left in the first warpgroup copy what the TMA cannot reach. Then come the warps of the
-// epilogue, which must start at a multiple of four to own their lanes of Tensor Memory or to form warpgroups.
+// resident operand; warps 2 and 3 those of rows that an index vector names; the warps left in the first warpgroup copy
+// what the TMA cannot reach. Then come the warps of the epilogue, which must start at a multiple of four to own their
+// lanes of Tensor Memory or to form warpgroups.
 constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kScheduleWarp = 2;
 constexpr int kResidentWarp = 3;
+constexpr int kGatherWarp = 2, kGatherWarps = 2;
 constexpr int kEpilogueWarp = 4;
 
 constexpr int kWarpRows = 16;  // of a register accumulator

@@ -39,6 +39,7 @@ EpilogueTerms TermsOf(const Contraction& contraction, ir::RowMap rows, const tar
           .adds_c = contraction.beta != 0,
           .bias = contraction.bias,
           .scale = contraction.scale,
+          .scale_tiles = {.packed = contraction.scale_type == ScaleFactorType::kUe8m0},
           .d_scale = contraction.d_scale,
           .promotes = Promotes(contraction, target),
           .rows = rows,

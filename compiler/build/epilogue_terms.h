@@ -17,6 +17,7 @@ struct SlotScales {
   int rows_of_tile = 0;  // of those of A: adjacent tiles have the rows of a tile of D
   int ring = 0;          // channel
   bool aligned = true;   // the rows of a tile of D begin with a line
+  bool packed = false;   // ue8m0 (ScaleFactorType), also where they do not come in slots
 
   bool InSlots() const { return of_a >= 0; }
 };

@@ -148,12 +148,17 @@ bool StreamsEarly(const KernelParts& parts) {
   return std::any_of(parts.loaders.begin(), parts.loaders.end(),
                      [](const auto& loader) { return loader->target().early; });
 }
+// Warps that gather rows that an index vector names; 0: none do.
+int GatherWarps(const KernelParts& parts) {
+  return std::accumulate(parts.loaders.begin(), parts.loaders.end(), 0,
+                         [](int most, const auto& loader) { return std::max(most, loader->target().gather_warps); });
+}
 
 // Whether one role loads all operands, of whole tiles, so that it can fill one more slot after the last of them.
 bool MayBeginEarly(const KernelParts& parts, const Schedule& schedule) {
   const bool whole = schedule.split_k == 1 && parts.source != ir::WorkSource::kPartsOfK;
-  return whole && parts.resident == nullptr && !StreamsEarly(parts) && !LoadsBy(parts, LoadPath::kCopy) &&
-         parts.mainloop->MayBegin();
+  return whole && parts.resident == nullptr && !StreamsEarly(parts) && GatherWarps(parts) == 0 &&
+         !LoadsBy(parts, LoadPath::kCopy) && parts.mainloop->MayBegin();
 }
 
 // The roles of a kernel, once everything is declared.
@@ -172,7 +177,8 @@ class Roles {
   void AddResidentLoads();
   void AddEarlyLoads();
   void AddSeparateLoads(const char* name, bool early, const std::function<void(Builder&)>& write);
-  void LoadTiles(Builder& b, LoadPath path, bool early) const;
+  void AddGather();
+  void LoadTiles(Builder& b, const std::function<bool(const LoadTarget&)>& chosen) const;
   void AddProducts();
   void AddRequests();
   void AddConsumer(int consumer);
@@ -207,7 +213,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
 }
 
 Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule, const Channels& channels,
-                            const CtaPlan& plan, ir::WorkSource source) {
+                            const CtaPlan& plan, const KernelParts& parts) {
   Accumulation sums{.in_tensor_memory = plan.in_tensor_memory,
                     .rows_along_n = plan.rows_along_n,
                     .promotes = terms.promotes,
@@ -221,7 +227,8 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
   sums.scale_tiles = terms.scale_tiles;
   if (terms.scale == Scaling::kBlock && !terms.scale_tiles.InSlots())
     sums.scale_runs = ir::ScaleRunsOfTile(schedule.tile_n);
-  if (source == ir::WorkSource::kMaskedGroups) sums.rows_of_scales = ir::Binding::kGroupRows;
+  if (parts.source == ir::WorkSource::kMaskedGroups) sums.rows_of_scales = ir::Binding::kGroupRows;
+  if (parts.indexes_a) sums.rows_of_scales = ir::Binding::kStoredRowsA;
   return sums;
 }
 
@@ -233,13 +240,14 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
       plan_(plan),
       program_(program),
       tiles_(LoopOf(parts, schedule, channels, plan, program)),
-      sums_(AccumulationOf(parts.terms, schedule, channels, plan, parts.source)),
+      sums_(AccumulationOf(parts.terms, schedule, channels, plan, parts)),
       epilogue_(parts.terms, plan, schedule.d_store, parts.slices_apart, program, *parts.output) {}
 
 void Roles::Write() {
   AddLoads(LoadPath::kTma);
   if (LoadsResidentApart()) AddResidentLoads();
   if (StreamsEarly(parts_)) AddEarlyLoads();
+  if (GatherWarps(parts_) > 0) AddGather();
   if (plan_.in_tensor_memory) AddProducts();
   if (channels_.clc >= 0) AddRequests();
   AddLoads(LoadPath::kCopy);
@@ -261,15 +269,17 @@ void Roles::AddLoads(LoadPath path) {
                       .registers = plan_.registers.load};
   AddRole(role, [&](Builder& b) {
     if (IsResidentBy(parts_, path) && !LoadsResidentApart()) parts_.resident->Load(b);
-    LoadTiles(b, path, /*early=*/false);
+    LoadTiles(b, [path](const LoadTarget& target) {
+      return target.path == path && !target.early && target.gather_warps == 0;
+    });
   });
 }
 
-// The tiles of all operands of a path that come early, or of those that do not.
-void Roles::LoadTiles(Builder& b, LoadPath path, bool early) const {
+// The tiles of the chosen operands.
+void Roles::LoadTiles(Builder& b, const std::function<bool(const LoadTarget&)>& chosen) const {
   std::vector<const OperandLoader*> loaders;
   for (const auto& loader : parts_.loaders) {
-    if (loader->target().path == path && loader->target().early == early) loaders.push_back(loader.get());
+    if (chosen(loader->target())) loaders.push_back(loader.get());
   }
   if (loaders.empty()) return;
   tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
@@ -297,7 +307,18 @@ void Roles::AddResidentLoads() {
 
 // What no other kernel writes comes by a separate warp, which fills the ring while the previous kernel still runs.
 void Roles::AddEarlyLoads() {
-  AddSeparateLoads("early", true, [&](Builder& b) { LoadTiles(b, LoadPath::kTma, /*early=*/true); });
+  AddSeparateLoads("early", true,
+                   [&](Builder& b) { LoadTiles(b, [](const LoadTarget& target) { return target.early; }); });
+}
+
+// Every thread issues the copies of some rows: one thread would take longer than the products do.
+void Roles::AddGather() {
+  const ir::Role role{.name = "gather",
+                      .kind = RoleKind::kLoad,
+                      .first_warp = kGatherWarp,
+                      .warps = GatherWarps(parts_),
+                      .registers = plan_.registers.load};
+  AddRole(role, [&](Builder& b) { LoadTiles(b, [](const LoadTarget& target) { return target.gather_warps > 0; }); });
 }
 
 void Roles::AwaitResident(Builder& b) const {
@@ -378,7 +399,9 @@ void Roles::PassTile(Builder& b, const Tile& tile) const {
 
 // Threads load those of D's rows, or of rows of a group; a slot has those of the tile, from its first line on.
 void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
-  const ScaleCorner corner = ScalesOfRows(b, product.corner, parts_.source);
+  // Those of rows that an index vector names are one matrix, in which threads find them.
+  const ScaleCorner corner = parts_.indexes_a ? ScaleCorner{product.corner.row, b.Constant(0)}
+                                              : ScalesOfRows(b, product.corner, parts_.source);
   const SlotScales& tiles = parts_.terms.scale_tiles;
   ValueId row = corner.row, column = product.corner.column;
   product.scale_matrix = corner.matrix;

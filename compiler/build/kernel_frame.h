@@ -27,6 +27,7 @@ struct KernelParts {
   bool sparse_a = false;                            // the same
   bool saturates = false;                           // ir::Program
   ir::WorkSource source = ir::WorkSource::kStatic;  // or of groups, or of parts of K
+  bool indexes_a = false;                           // an index vector says which rows of A rows of the product are
   EpilogueTerms terms{};
   int live_rows = 0;               // ir::Program
   int diagonal_blocks = 1;         // the same

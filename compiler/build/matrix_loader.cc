@@ -1,5 +1,9 @@
 #include "compiler/build/matrix_loader.h"
 
+#include <algorithm>
+
+#include "base/integer_math.h"
+#include "compiler/build/cta_plan.h"
 #include "compiler/legality/tma_addressable.h"
 
 namespace laneshift::compiler {
@@ -27,7 +31,11 @@ void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& t
                    .to = parts.MulticastScopeOf(matrix.operand),
                    .halves = halves});
   } else {
-    b.CopyLoad(at, {.tile = target.tile, .operand = matrix.operand, .transposed = matrix.transposed, .halves = halves});
+    b.CopyLoad(at, {.tile = target.tile,
+                    .operand = matrix.operand,
+                    .transposed = matrix.transposed,
+                    .halves = halves,
+                    .gathers = matrix.indexed});
   }
 }
 
@@ -55,6 +63,7 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
                    .padded = contraction.IsPadded(source)},
           .transposed = transposed,
           .shared = source.shared,
+          .indexed = source.indexed,
           .compression = source.compression};
 }
 
@@ -76,6 +85,31 @@ OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corne
     at.depth =
         matrix_.compression == 1 ? block.first : into.Mul({block.number, into.Constant(matrix_.tile.Extent(Axis::kK))});
     LoadMatrixTile(into, matrix_, target(), parts_, slot, at);
+  };
+}
+
+int RowLoader::WarpsFor(const MatrixOperand& matrix, const OperandParts& parts, int at_once) {
+  const int rows = matrix.tile.outer / parts.Count(matrix.operand);
+  return std::min(kGatherWarps, base::CeilDiv(rows, at_once * 32));
+}
+
+int RowLoader::StartRegisters() const {
+  return at_once_ * base::CeilDiv(Rows(), at_once_ * 32 * target().gather_warps);
+}
+
+void RowLoader::AddParams(std::vector<ir::Param>& params) const {
+  ir::SharedLayout row = matrix_.tile;
+  row.outer = 1;
+  params.push_back({ir::MapOf(matrix_.operand), row});
+}
+
+OperandLoader::LoadBlock RowLoader::StartTile(Builder& b, const Corner& corner) const {
+  const ValueId first = parts_.Start(b, corner.row, matrix_.operand, Rows());
+  const ValueId rows = b.FindRows({first}, {.rows = Rows(), .at_once = at_once_});
+  const ir::RowLoadAttrs attrs{
+      .tile = target().tile, .rows = Rows(), .at_once = at_once_, .to = parts_.MulticastScopeOf(matrix_.operand)};
+  return [rows, attrs](Builder& into, ValueId slot, const KBlock& block, int) {
+    into.LoadRows({slot, rows, block.first}, attrs);
   };
 }
 

@@ -17,6 +17,7 @@ struct MatrixOperand {
   ir::SharedLayout tile{};  // that one CTA holds
   bool transposed = false;  // by the threads that copy it, on its way
   bool shared = false;      // one matrix for the whole batch
+  bool indexed = false;     // an index vector says which of its rows a row of the product is
   int compression = 1;      // elements of K for each one of the tile
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
@@ -43,6 +44,28 @@ class MatrixLoader final : public OperandLoader {
  private:
   const MatrixOperand matrix_;
   const OperandParts& parts_;
+};
+
+// Rows of A that an index vector names, by bulk copies of one row or a few.
+class RowLoader final : public OperandLoader {
+ public:
+  // REQUIRES: `parts` outlives the loader.
+  RowLoader(const LoadTarget& target, const MatrixOperand& matrix, const OperandParts& parts, int at_once)
+      : OperandLoader(target), matrix_(matrix), parts_(parts), at_once_(at_once) {}
+
+  // Warps that issue the copies, each some of every block of K: one that has none could fall a lap of the ring behind.
+  static int WarpsFor(const MatrixOperand& matrix, const OperandParts& parts, int at_once);
+
+  int StartRegisters() const override;
+  void AddParams(std::vector<ir::Param>& params) const override;
+  LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
+
+ private:
+  int Rows() const { return matrix_.tile.outer / parts_.Count(matrix_.operand); }
+
+  const MatrixOperand matrix_;
+  const OperandParts& parts_;
+  const int at_once_;
 };
 
 // B, all of its blocks of K.

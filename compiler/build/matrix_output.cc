@@ -15,6 +15,8 @@ void MatrixOutput::AddSizes(std::vector<ir::Param>& params) const {
   } else if (contraction_.HasDeviceSizes()) {
     params.push_back({Binding::kGroupOffsets, {}});
   }
+  if (contraction_.a.indexed) params.insert(params.end(), {{Binding::kRowIndicesA, {}}, {Binding::kStoredRowsA, {}}});
+  if (contraction_.d.indexed) params.insert(params.end(), {{Binding::kRowIndicesD, {}}, {Binding::kStoredRowsD, {}}});
   for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
 }
 

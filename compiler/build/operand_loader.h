@@ -19,6 +19,7 @@ struct LoadTarget {
   int tile = 0;            // of the slot
   int slots_of_block = 1;  // slots that a block of K takes
   bool early = false;      // no kernel that may still run writes the operand
+  int gather_warps = 0;    // of a separate role whose threads issue bulk copies of rows that an index vector names
 };
 
 // An operand whose tiles come anew with each output tile.

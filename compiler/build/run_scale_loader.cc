@@ -24,15 +24,17 @@ void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
   params.push_back({ir::MapOf(operand_, ir::OperandComponent::kScales), tiles_.layout});
 }
 
-// Of A a row of the tensor map has a block of K. Of B a row has a run of columns, of which the TMA copies whole lines
-// from multiples of a line on: the factors of the block of K and of its neighbours.
+// Of A a row of the tensor map has a block of K, or four. Of B a row has a run of columns, of which the TMA copies
+// whole lines from multiples of a line on: the factors of the block of K and of its neighbours.
 OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& corner) const {
   const ir::LoadAttrs attrs{.tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales};
   if (operand_ == Operand::kB) {
     const ValueId first = b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
-    return [attrs, first, batch = corner.batch](Builder& into, ValueId slot, const KBlock& block, int) {
-      const ValueId line = into.Constant(ir::kFactorsOfLine);
-      into.TmaLoad({slot, into.Mul({into.Div({block.number, line}), line}), first, batch}, attrs);
+    const int of_line = packed_ ? ir::PackedFactors::kOfLine : ir::kFactorsOfLine;
+    return [attrs, first, batch = corner.batch, of_line](Builder& into, ValueId slot, const KBlock& block, int) {
+      const ValueId words = into.Constant(ir::kFactorsOfLine);
+      const ValueId blocks = of_line == ir::kFactorsOfLine ? words : into.Constant(of_line);
+      into.TmaLoad({slot, into.Mul({into.Div({block.number, blocks}), words}), first, batch}, attrs);
     };
   }
   ScaleCorner first = ScalesOfRows(b, corner, source_);
@@ -40,11 +42,12 @@ OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& cor
     const ValueId line = b.Constant(ir::kFactorsOfLine);
     first.row = b.Mul({b.Div({first.row, line}), line});
   }
-  return [attrs, first, tiles = tiles_](Builder& into, ValueId slot, const KBlock& block, int) {
+  return [attrs, first, tiles = tiles_, packed = packed_](Builder& into, ValueId slot, const KBlock& block, int) {
     ir::LoadAttrs part = attrs;
+    const ValueId line = packed ? into.Div({block.number, into.Constant(ir::PackedFactors::kOfWord)}) : block.number;
     for (int i = 0; i < tiles.count; ++i, ++part.tile) {
       const ValueId row = i == 0 ? first.row : into.Add({first.row, into.Constant(i * tiles.rows)});
-      into.TmaLoad({slot, row, block.number, first.matrix}, part);
+      into.TmaLoad({slot, row, line, first.matrix}, part);
     }
   };
 }

@@ -22,8 +22,10 @@ struct RunScaleTiles {
 
 class RunScaleLoader final : public OperandLoader {
  public:
-  RunScaleLoader(const LoadTarget& target, ir::Operand operand, const RunScaleTiles& tiles, ir::WorkSource source)
-      : OperandLoader(target), operand_(operand), tiles_(tiles), source_(source) {}
+  // `packed`: a word has the factors of four blocks of K.
+  RunScaleLoader(const LoadTarget& target, ir::Operand operand, const RunScaleTiles& tiles, ir::WorkSource source,
+                 bool packed)
+      : OperandLoader(target), operand_(operand), tiles_(tiles), source_(source), packed_(packed) {}
 
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
@@ -32,6 +34,7 @@ class RunScaleLoader final : public OperandLoader {
   const ir::Operand operand_;
   const RunScaleTiles tiles_;
   const ir::WorkSource source_;
+  const bool packed_;
 };
 
 }  // namespace laneshift::compiler

@@ -138,6 +138,9 @@ void SubtileSteps::Write(Builder& b, Subtile& subtile, const TensorScales& scale
   subtile.fragment = b.Scale({subtile.fragment}, {.binding = Binding::kAlpha});
   subtile.fragment = ScaleBy(b, subtile.fragment, scales.a);
   subtile.fragment = ScaleBy(b, subtile.fragment, scales.b);
+  if (terms_.scale == Scaling::kRow) {
+    for (const BiasAxis axis : {BiasAxis::kM, BiasAxis::kN}) MultiplyByFactors(b, axis, subtile);
+  }
   if (terms_.adds_c) {
     const ir::GlobalAttrs c = AccessOf(Operand::kC, subtile.columns);
     subtile.fragment = b.CombineMatrix(
@@ -206,6 +209,18 @@ void SubtileSteps::WriteFunction(Builder& b, const EpilogueStep& step, Subtile& 
                                                   .number = number,
                                                   .approximate = approximate});
   }
+}
+
+// Of scale=row.
+void SubtileSteps::MultiplyByFactors(Builder& b, BiasAxis axis, Subtile& subtile) const {
+  const Binding base = axis == BiasAxis::kM ? Binding::kBaseScaleA : Binding::kBaseScaleB;
+  subtile.fragment = b.CombineVector(OperandsOf(b, subtile), {.base = base,
+                                                              .how = ir::Combine::kMultiply,
+                                                              .axis = axis,
+                                                              .type = DataType::kF32,
+                                                              .rows = terms_.rows,
+                                                              .halves = HalvesOf(axis, subtile),
+                                                              .factors = true});
 }
 
 void SubtileSteps::CombineVector(Builder& b, const EpilogueStep& step, Subtile& subtile) const {

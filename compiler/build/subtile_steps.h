@@ -66,6 +66,7 @@ class SubtileSteps {
   void WriteStep(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
   void WriteCall(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
   void WriteFunction(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
+  void MultiplyByFactors(ir::Builder& b, BiasAxis axis, Subtile& subtile) const;
   void CombineVector(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
   void PassMatrix(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;
   void Reduce(ir::Builder& b, const EpilogueStep& step, Subtile& subtile) const;

@@ -56,6 +56,13 @@ MappedTensor Interleaved(MappedTensor tensor, int64_t distance) {
 // column by column (ir/layout.h).
 MappedTensor TiledTensor(const OperandSource& source, int64_t run, int64_t rows, int64_t several,
                          const ir::Param& param) {
+  // Copies of several rows of any index need a map of two dimensions.
+  if (source.indexed) {
+    return {.type = source.type(),
+            .dims = {run, rows},
+            .strides = {source.Pitch()},
+            .box = {param.box.ColumnElements(), param.box.outer}};
+  }
   return {.type = source.type(),
           .dims = {run, rows, several},
           .strides = {source.Pitch(), source.Stride()},
@@ -220,6 +227,8 @@ double ProblemNumbers::Of(Binding binding) const {
       return Number(geometry.tap_dilation[DimensionOf(binding)]);
     case BindingFamily::kGroupRows:
       return Number(c.group_rows);
+    case BindingFamily::kStoredRows:
+      return Number(source().MatrixRows());
     case BindingFamily::kPackedLines:
       return Number(LinesOf(c.geometry, c.windows));
     case BindingFamily::kPackedPieces:
@@ -250,6 +259,7 @@ double ProblemNumbers::Of(Binding binding) const {
     case BindingFamily::kCountPartialRows:
     case BindingFamily::kGroupOffsets:
     case BindingFamily::kGroupSizes:
+    case BindingFamily::kRowIndices:
       break;
   }
   LS_CHECK(false, "binding ", ir::PrintBinding(binding), " is not a number of a problem");
@@ -324,15 +334,18 @@ MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::Operan
           .box = {kRow, param.box.outer / kLines, 1}};
 }
 
-// Scale factors of scale=block: of A rows of M, of B rows of K.
+// Scale factors of scale=block: of A rows of M, of B rows of K, in words of one or of four.
 MappedTensor RunScaleTensor(const StoredTensor& memory, Operand operand, const ir::Param& param) {
   const int64_t rows = operand == Operand::kA ? 1 : param.box.outer;
-  return {.operand = operand,
-          .component = ir::OperandComponent::kScales,
-          .type = memory.type,
-          .dims = {memory.Inner(), memory.extents[StoredTensor::kPixel], memory.extents[StoredTensor::kImage]},
-          .strides = {memory.pitches[StoredTensor::kPixel], memory.pitches[StoredTensor::kImage]},
-          .box = {int64_t{param.box.outer} * param.box.inner / rows, rows, 1}};
+  const bool packed = memory.type == DataType::kUe8m0;
+  const int64_t of_word = packed ? ir::PackedFactors::kOfWord : 1;
+  return {
+      .operand = operand,
+      .component = ir::OperandComponent::kScales,
+      .type = packed ? DataType::kS32 : memory.type,
+      .dims = {memory.Inner() / of_word, memory.extents[StoredTensor::kPixel], memory.extents[StoredTensor::kImage]},
+      .strides = {memory.pitches[StoredTensor::kPixel] / of_word, memory.pitches[StoredTensor::kImage] / of_word},
+      .box = {int64_t{param.box.outer} * param.box.inner / rows, rows, 1}};
 }
 
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {

@@ -167,6 +167,7 @@ Contraction ContractionOfGroups(const Problem& problem, int64_t merged, const Sc
         contraction.beta = kind.beta;
         contraction.bias = BiasOf(kind);
         contraction.scale = kind.scale;
+        if constexpr (requires { kind.scale_type; }) contraction.scale_type = kind.scale_type;
         if constexpr (requires { kind.scale_layout; }) contraction.scale_layout = kind.scale_layout;
         if constexpr (requires { kind.constant; }) contraction.constant = kind.constant;
         if constexpr (requires { kind.d_scale; }) contraction.d_scale = kind.d_scale;

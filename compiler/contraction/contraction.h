@@ -57,6 +57,7 @@ struct Contraction {
   double alpha = 1, beta = 0;
   BiasAxis bias = BiasAxis::kNone;
   Scaling scale = Scaling::kNone;
+  ScaleFactorType scale_type = ScaleFactorType::kF32;
   ScaleLayout scale_layout = ScaleLayout::k128x4;
   OutputScaling d_scale = OutputScaling::kNone;
   SumPrecision sum = SumPrecision::kF32;

@@ -74,6 +74,13 @@ bool IsShared(const GroupedGemmProblem& problem, Operand operand) {
   return operand != Operand::kB;
 }
 
+constexpr bool IsIndexed(const GemmProblem&, Operand) { return false; }
+constexpr bool IsIndexed(const ConvProblem&, Operand) { return false; }
+bool IsIndexed(const GroupedGemmProblem& problem, Operand operand) {
+  if (operand == Operand::kB) return false;
+  return operand == Operand::kA ? problem.Gathers() : problem.Scatters();
+}
+
 constexpr bool IsDivided(const GemmProblem&, Operand) { return false; }
 constexpr bool IsDivided(const ConvProblem&, Operand) { return false; }
 bool IsDivided(const GroupedGemmProblem& problem, Operand operand) {
@@ -130,6 +137,7 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
                              .run = RunOf(kind, memory, operand),
                              .align = ir::AlignmentOf(problem, role),
                              .shared = IsShared(kind, operand),
+                             .indexed = IsIndexed(kind, operand),
                              .divided = IsDivided(kind, operand),
                              .compression = CompressionOf(kind, operand),
                              .scales = ScalesOf(kind, operand)};

@@ -32,6 +32,7 @@ struct OperandSource {
   int64_t align = 0;          // bytes, of the base: what the caller promises
   int64_t first = 0;          // element at which it begins: pixels of a phase (GradientPhase) are some of a tensor's
   bool shared = false;        // one matrix for the whole batch: A, C and D of groups of rows
+  bool indexed = false;       // an index vector says which of its rows a row of the product is
   bool divided = false;       // its rows are K, of which each matrix of the batch has those from an offset on
   int compression = 1;        // elements of K for each one that is stored: 2 of a sparse A
   ir::StoredTensor scales{};  // its scale factors (scale=mx, nv: blocks of them; scale=block), as copies read them

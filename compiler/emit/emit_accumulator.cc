@@ -39,10 +39,15 @@ void RoleEmitter::LoadScaleFactors(const Op& op) {
 }
 
 void RoleEmitter::ReadScaleFactors(const Op& op) {
-  const ScaleSet& set = scale_sets_.at(op.As<ir::ReadScaleFactorsAttrs>().set);
+  const auto& attrs = op.As<ir::ReadScaleFactorsAttrs>();
+  const ScaleSet& set = scale_sets_.at(attrs.set);
   ScaleFactors factors;
-  for (const Variable& value : set.rows) factors.rows.push_back(e_.Load(value));
-  for (const Variable& value : set.columns) factors.columns.push_back(e_.Load(value));
+  const auto read = [&](const Variable& value) {
+    Value* loaded = e_.Load(value);
+    return attrs.packed ? EmitPowerOfTwo(e_, b_.CreateBitCast(loaded, e_.I32())) : loaded;
+  };
+  for (const Variable& value : set.rows) factors.rows.push_back(read(value));
+  for (const Variable& value : set.columns) factors.columns.push_back(read(value));
   scale_factors_[op.result] = std::move(factors);
 }
 

@@ -74,7 +74,10 @@ void RoleEmitter::BarrierWait(const Op& op) {
 void RoleEmitter::BarrierExpect(const Op& op) {
   const auto& attrs = op.As<ir::ExpectAttrs>();
   const auto expect = [&] { e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), attrs.bytes); };
-  return attrs.leader ? e_.If(cx_.cluster->IsLeader(), expect) : expect();
+  const auto expect_here = [&] { attrs.leader ? e_.If(cx_.cluster->IsLeader(), expect) : expect(); };
+  if (role_.elected) return expect_here();
+  // One thread for the role. What others copy may come before: the phase does not end without this arrival.
+  e_.If(b_.CreateICmpEQ(cx_.thread, e_.C32(0)), expect_here);
 }
 
 // At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, one lane for each.

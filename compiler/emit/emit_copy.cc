@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/integer_math.h"
+#include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
 
 namespace laneshift::compiler {
@@ -43,10 +44,61 @@ Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis ax
   return b.CreateAdd(b.CreateAdd(first, b.CreateLShr(step, 1)), half);
 }
 
-}  // namespace
+// Rows of A that an index vector names, in pieces of 16 bytes: adjacent threads have adjacent pieces of a row. As many
+// are on their way at once as a loading role has registers for; all indices first, since addresses wait for them.
+void EmitGatherRows(const RoleContext& cx, const ir::SharedLayout& layout, Value* tile_base, Value* inner,
+                    Value* outer) {
+  constexpr int kAtOnce = 8, kWords = kCopyBytes / 4;
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const int bytes = layout.ElementBytes(), elements = kCopyBytes / bytes, of_row = layout.inner / elements;
+  const int count = layout.outer * of_row, at_once = std::min(kAtOnce, base::CeilDiv(count, cx.threads));
+  const auto constant = [&](int value) { return e.C32(static_cast<uint32_t>(value)); };
+  struct Piece {
+    Value *number, *row, *column;  // of the tile
+    StoredRow stored;
+    std::vector<Value*> words;
+  };
+  e.For(cx.thread, constant(count), cx.threads * at_once, [&](Value* first) {
+    std::vector<Piece> pieces(static_cast<size_t>(at_once));
+    for (int i = 0; i < at_once; ++i) {
+      Piece& piece = pieces[static_cast<size_t>(i)];
+      piece.number = i == 0 ? first : b.CreateAdd(first, constant(i * cx.threads));
+      piece.row = b.CreateUDiv(piece.number, constant(of_row));
+      piece.column = b.CreateMul(b.CreateURem(piece.number, constant(of_row)), constant(elements));
+      piece.stored = FindRowOfA(cx, b.CreateAdd(outer, piece.row));
+    }
+    for (Piece& piece : pieces) {
+      Value* column = b.CreateAdd(inner, piece.column);
+      Value* row = b.CreateMul(b.CreateZExt(piece.stored.row, e.I64()), cx.Param(ir::Binding::kPitchA));
+      Value* offset = b.CreateMul(b.CreateAdd(row, b.CreateZExt(column, e.I64())), e.C64(static_cast<uint64_t>(bytes)));
+      Value* inside = b.CreateAnd(piece.stored.inside, b.CreateICmpULT(column, cx.Param(ir::Binding::kK)));
+      piece.words = e.LoadGlobal(b.CreateAdd(cx.Param(ir::Binding::kBaseA), offset), kWords, inside);
+    }
+    for (const Piece& piece : pieces) {
+      const auto store = [&] {
+        Value* byte = b.CreateMul(piece.column, constant(bytes));
+        e.StoreShared(e.Offset(tile_base, e.TileOffset(layout, piece.row, byte)), piece.words);
+      };
+      if (&piece == &pieces.front()) {
+        store();
+      } else {
+        e.If(b.CreateICmpULT(piece.number, constant(count)), store);
+      }
+    }
+  });
+}
 
-void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
-                  Value* inner, Value* outer, Value* batch, int at_once) {
+// Whether all rows of A begin and end at multiples of 16 bytes, wherever the caller's memory is.
+Value* HasWholePieces(const RoleContext& cx, int bytes) {
+  auto& b = cx.e.ir();
+  Value* row = b.CreateOr(cx.Param(ir::Binding::kPitchA), b.CreateZExt(cx.Param(ir::Binding::kK), cx.e.I64()));
+  Value* all = b.CreateOr(cx.Param(ir::Binding::kBaseA), b.CreateMul(row, cx.e.C64(static_cast<uint64_t>(bytes))));
+  return b.CreateICmpEQ(b.CreateAnd(all, cx.e.C64(kCopyBytes - 1)), cx.e.C64(0));
+}
+
+void EmitCopyElements(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs,
+                      Value* tile_base, Value* inner, Value* outer, Value* batch, int at_once) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::Operand operand = attrs.operand;
@@ -77,6 +129,11 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
                          : b.CreateAdd(column, e.C32(i));
     };
     Value* row_inside = b.CreateICmpULT(row, outer_limit);
+    if (attrs.gathers) {
+      const StoredRow stored = FindRowOfA(cx, row);
+      row_inside = stored.inside;
+      row = stored.row;
+    }
     Value* pitch = cx.Param(ir::PitchOf(operand));
     Value* row_offset = b.CreateZExt(row, e.I64());
     if (!attrs.transposed) row_offset = b.CreateMul(row_offset, pitch);
@@ -111,6 +168,17 @@ void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const i
            [&] { store(chunks[static_cast<size_t>(i)]); });
     }
   });
+}
+
+}  // namespace
+
+void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
+                  Value* inner, Value* outer, Value* batch, int at_once) {
+  const auto by_elements = [&] { EmitCopyElements(cx, layout, attrs, tile_base, inner, outer, batch, at_once); };
+  if (!attrs.gathers) return by_elements();
+  cx.e.If(
+      HasWholePieces(cx, layout.ElementBytes()), [&] { EmitGatherRows(cx, layout, tile_base, inner, outer); },
+      by_elements);
 }
 
 }  // namespace laneshift::compiler

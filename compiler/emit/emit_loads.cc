@@ -1,4 +1,5 @@
 // Tiles of operands into rings, and the copies and reductions of the packing and reduction kernels.
+#include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_role.h"
 
 namespace laneshift::compiler {
@@ -13,7 +14,7 @@ void RoleEmitter::TmaLoad(const Op& op) {
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   Value* tile = Tile(slot, attrs.tile);
   Value* map = cx_.Param(attrs.Map());
-  Value* part = PartOffset(attrs.to, layout, attrs.Map());
+  Value* part = PartOffset(attrs.to, layout, RowsOfBox(attrs.Map()));
   if (part != nullptr) tile = e_.Offset(tile, part);
   for (int column = 0; column < layout.Columns(); ++column) {
     Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
@@ -22,6 +23,50 @@ void RoleEmitter::TmaLoad(const Op& op) {
     if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
     e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, at,
                    cx_.cluster->CopyMask(attrs.to));
+  }
+}
+
+// Each thread loads the indices of its rows once a tile, and keeps them for all blocks of K.
+void RoleEmitter::FindRows(const Op& op) {
+  const auto& attrs = op.As<ir::FindRowsAttrs>();
+  Value* own = b_.CreateMul(cx_.thread, e_.C32(static_cast<uint32_t>(attrs.at_once)));
+  const int step = attrs.at_once * cx_.threads;
+  std::vector<Value*> rows;
+  for (int first = 0; first < attrs.rows; first += step) {
+    for (int i = 0; i < attrs.at_once; ++i) {
+      Value* row = b_.CreateAdd(Index(op, 0), b_.CreateAdd(own, e_.C32(static_cast<uint32_t>(first + i))));
+      rows.push_back(FindRowOfA(cx_, row, e_.C32(~0u)).row);
+    }
+  }
+  rows_[op.result] = std::move(rows);
+}
+
+void RoleEmitter::LoadRows(const Op& op) {
+  const auto& attrs = op.As<ir::RowLoadAttrs>();
+  const Slot& slot = SlotOf(op);
+  const SharedLayout& layout = LayoutOf(slot, attrs.tile);
+  const std::vector<Value*>& rows = rows_.at(op.operands[1]);
+  Value* tile = Tile(slot, attrs.tile);
+  if (Value* part = PartOffset(attrs.to, layout, attrs.rows)) tile = e_.Offset(tile, part);
+  const int step = attrs.at_once * cx_.threads;
+  Value* own = b_.CreateMul(cx_.thread, e_.C32(static_cast<uint32_t>(attrs.at_once)));
+  const auto copy = [&](int first) {
+    Value* place = e_.Offset(tile, b_.CreateMul(own, e_.C32(static_cast<uint32_t>(layout.Span()))));
+    const auto begin = rows.begin() + first / cx_.threads;
+    for (int column = 0; column < layout.Columns(); ++column) {
+      std::vector<Value*> at = {b_.CreateAdd(Index(op, 2), e_.C32(column * layout.ColumnElements()))};
+      at.insert(at.end(), begin, begin + attrs.at_once);
+      const int offset = column * layout.ColumnBytes() + first * layout.Span();
+      e_.TmaLoadRows(e_.Offset(place, e_.C32(static_cast<uint32_t>(offset))), Barrier(slot, Side::kFull),
+                     cx_.Param(ir::Binding::kMapA), at, cx_.cluster->CopyMask(attrs.to));
+    }
+  };
+  for (int first = 0; first < attrs.rows; first += step) {
+    if (first + step <= attrs.rows) {
+      copy(first);
+    } else {
+      e_.If(b_.CreateICmpULT(own, e_.C32(static_cast<uint32_t>(attrs.rows - first))), [&] { copy(first); });
+    }
   }
 }
 
@@ -50,7 +95,7 @@ void RoleEmitter::LoadPixels(const Op& op) {
   std::vector<Value*> at(dimensions + 2), offsets(dimensions);
   for (size_t d = 0; d <= dimensions; ++d) at[d + 1] = Index(op, static_cast<int>(d) + 2);
   for (size_t d = 0; d < dimensions; ++d) offsets[d] = Index(op, static_cast<int>(dimensions + d) + 3);
-  Value* part = PartOffset(attrs.to, layout, attrs.map);
+  Value* part = PartOffset(attrs.to, layout, RowsOfBox(attrs.map));
   const bool every = attrs.column == ir::PixelLoadAttrs::kEveryColumn;
   const int first = every ? 0 : attrs.column, end = every ? layout.Columns() : attrs.column + 1;
   for (int column = first; column < end; ++column) {
@@ -62,10 +107,12 @@ void RoleEmitter::LoadPixels(const Op& op) {
   }
 }
 
-// Bytes from the start of a column of a tile to the part of it that this CTA loads, or nullptr for the start.
-Value* RoleEmitter::PartOffset(ir::MulticastScope to, const SharedLayout& layout, ir::Binding map) {
+int RoleEmitter::RowsOfBox(ir::Binding map) const { return cx_.program.FindParam(map)->box.outer; }
+
+// Bytes from the start of a column of a tile to the part of it, of `rows` rows, that this CTA loads, or nullptr for the
+// start.
+Value* RoleEmitter::PartOffset(ir::MulticastScope to, const SharedLayout& layout, int rows) {
   if (to == ir::MulticastScope::kOwn) return nullptr;
-  const int rows = cx_.program.FindParam(map)->box.outer;
   Value* part = cx_.cluster->Index(to == ir::MulticastScope::kM ? ir::Axis::kM : ir::Axis::kN);
   if (to == ir::MulticastScope::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
   return b_.CreateMul(part, e_.C32(rows * layout.Span()));

@@ -81,14 +81,38 @@ ElementIndex::ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layo
 
 Value* EndOfRows(const RoleContext& cx) { return cx.group_end != nullptr ? cx.group_end : cx.Param(Binding::kM); }
 
+namespace {
+
+StoredRow FindRow(const RoleContext& cx, ir::Operand operand, Value* row, Value* outside) {
+  auto& b = cx.e.ir();
+  Value* inside = b.CreateICmpULT(row, EndOfRows(cx));
+  const Binding indices = ir::OfOperand(ir::BindingFamily::kRowIndices, operand);
+  if (cx.program.FindParam(indices) == nullptr) return {inside, row};
+  Value* address = b.CreateAdd(cx.Param(indices), b.CreateShl(b.CreateZExt(row, cx.e.I64()), 2));
+  Value* stored = cx.e.LoadGlobal(address, 1, inside)[0];
+  if (outside != nullptr) stored = b.CreateSelect(inside, stored, outside);
+  Value* exists = b.CreateICmpULT(stored, cx.Param(ir::OfOperand(ir::BindingFamily::kStoredRows, operand)));
+  return {b.CreateAnd(inside, exists), stored};
+}
+
+}  // namespace
+
+StoredRow FindRowOfA(const RoleContext& cx, Value* row, Value* outside) {
+  return FindRow(cx, ir::Operand::kA, row, outside);
+}
+StoredRow FindRowOfD(const RoleContext& cx, Value* row) { return FindRow(cx, ir::Operand::kD, row, nullptr); }
+
 RowPlace PlaceRow(const RoleContext& cx, ir::Operand operand, ir::RowMap rows, Value* row, Value* batch) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const auto scaled = [&](Value* index, Binding distance) {
     return b.CreateMul(b.CreateZExt(index, e.I64()), cx.Param(distance));
   };
+  if (rows == ir::RowMap::kGroups) {
+    const StoredRow stored = FindRowOfD(cx, row);
+    return {stored.inside, scaled(stored.row, ir::PitchOf(operand))};
+  }
   Value* inside = b.CreateICmpULT(row, EndOfRows(cx));
-  if (rows == ir::RowMap::kGroups) return {inside, scaled(row, ir::PitchOf(operand))};
   if (rows == ir::RowMap::kMatrix) {
     return {inside, b.CreateAdd(scaled(batch, ir::StrideOf(operand)), scaled(row, ir::PitchOf(operand)))};
   }

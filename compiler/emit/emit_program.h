@@ -85,6 +85,8 @@ struct ScaleFactors {
 // Rows of a fragment of which a lane has elements.
 inline int ScaleRowsOf(ir::FragmentKind fragment) { return fragment == ir::FragmentKind::kRowPerLane ? 1 : 2; }
 Value* EmitLoadScaleFactor(const RoleContext& cx, ir::Binding pointer);
+// The f32 that a ue8m0 is; `byte`: an i32 with nothing above it.
+Value* EmitPowerOfTwo(Emitter& e, Value* byte);
 // From matrices in memory: row `row` of matrix `of_a` for A, column `column` of D and matrix `of_b` for B; `block` of
 // K.
 struct ScaleMatrices {

@@ -121,7 +121,8 @@ class RoleEmitter {
 
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   void LoadPixelBlock(const ir::Op& op);
-  Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, ir::Binding map);
+  int RowsOfBox(ir::Binding map) const;
+  Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, int rows);
   Value* StampAddress(Value* position, size_t offset);
   void BeginStamps();
   void EndStamps();
@@ -140,6 +141,7 @@ class RoleEmitter {
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;
   std::map<ir::ValueId, ScaleFactors> scale_factors_;
+  std::map<ir::ValueId, std::vector<Value*>> rows_;  // of A, that this thread copies
   struct ScaleSet {
     std::vector<Variable> rows, columns;  // as those of ScaleFactors
   };

@@ -15,6 +15,15 @@ Value* EmitLoadScaleFactor(const RoleContext& cx, Binding pointer) {
   return e.ir().CreateBitCast(e.LoadGlobal(cx.Param(pointer), 1, e.True())[0], e.F32());
 }
 
+// The byte is the exponent; 0 is 2^-127, half of the least normal number.
+Value* EmitPowerOfTwo(Emitter& e, Value* byte) {
+  constexpr int kMantissaBits = 23;
+  auto& b = e.ir();
+  Value* least = e.C32(1u << (kMantissaBits - 1));
+  Value* bits = b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b.CreateShl(byte, kMantissaBits), least);
+  return b.CreateBitCast(bits, e.F32());
+}
+
 ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
                                   const ScaleMatrices& matrices) {
   Emitter& e = cx.e;
@@ -34,14 +43,26 @@ ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsA
   // Beyond the last one the last is loaded again: what it multiplies is zero, or not stored. So the load needs no
   // predicate, and its address is one multiplication and addition to what no block of K changes.
   Value* own_run = least_of(place.block, k_runs);
-  // `first`: the index in a matrix of the factor of block 0; `step`: from block to block.
+  // `first`: the index in a matrix of the factor of block 0; `step`: from block to block. Of packed ones of A, four
+  // blocks are one; of those of B each is a byte. They become f32 where they are read: here that would wait for the
+  // load.
   const auto load = [&](Binding base, Value* matrix, Value* lines, Value* pitch, Value* first, Value* step,
                         Value* block) {
+    const bool words = base == Binding::kBaseScaleA;
+    const uint64_t bytes = attrs.packed && !words ? 1 : 4;
     Value* fixed = b.CreateAdd(b.CreateMul(wide(matrix, lines), b.CreateZExt(pitch, e.I64())), first);
-    Value* start = b.CreateAdd(cx.Param(base), b.CreateMul(fixed, e.C64(4)));
-    Value* address = b.CreateAdd(start, b.CreateMul(wide(block, step), e.C64(4)));
-    return b.CreateBitCast(e.LoadGlobal(address, 1, e.True())[0], e.F32());
+    Value* start = b.CreateAdd(cx.Param(base), b.CreateMul(fixed, e.C64(bytes)));
+    Value* line = attrs.packed && words ? b.CreateLShr(block, 2) : block;
+    Value* address = b.CreateAdd(start, b.CreateMul(wide(line, step), e.C64(bytes)));
+    if (!attrs.packed) return b.CreateBitCast(e.LoadGlobal(address, 1, e.True())[0], e.F32());
+    if (words) address = b.CreateAdd(address, b.CreateZExt(b.CreateAnd(block, e.C32(3)), e.I64()));
+    return b.CreateBitCast(e.LoadGlobalByte(address), e.F32());
   };
+  const auto up_to = [&](Value* count, uint32_t unit) {
+    return b.CreateAnd(b.CreateAdd(count, e.C32(unit - 1)), e.C32(~(unit - 1)));
+  };
+  Value* lines_of_a = attrs.packed ? b.CreateLShr(up_to(k_runs, ir::PackedFactors::kOfWord), 2) : k_runs;
+  Value* pitch_of_b = attrs.packed ? up_to(k_runs, ir::PackedFactors::kOfLine) : k_runs;
   const ElementIndex index(cx, {attrs.fragment, 8}, place.row, place.column);
   // All lanes load the same factors of B. If ptxas knows, it moves them to uniform registers, at once: between the MMA
   // instructions, which then wait for the load. The sign of a row is 0 in every lane, which ptxas does not know.
@@ -49,14 +70,16 @@ ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsA
   std::vector<Value*> of_columns;
   for (int i = 0; i < attrs.runs; ++i) {
     Value* own = b.CreateAdd(b.CreateUDiv(place.column, e.C32(kScaleRun)), e.C32(static_cast<uint32_t>(i)));
-    of_columns.push_back(load(Binding::kBaseScaleB, matrices.of_b, n_runs, k_runs, wide(least_of(own, n_runs), k_runs),
-                              e.C32(1), of_lane));
+    of_columns.push_back(load(Binding::kBaseScaleB, matrices.of_b, n_runs, pitch_of_b,
+                              wide(least_of(own, n_runs), pitch_of_b), e.C32(1), of_lane));
   }
   // Not multiplied here: that would wait for the loads, which are needed only when the products are done.
   ScaleFactors factors{.columns = std::move(of_columns)};
   for (int half = 0; half < ScaleRowsOf(attrs.fragment); ++half) {
-    Value* own = b.CreateZExt(least_of(index.Row(2 * half), rows), e.I64());
-    factors.rows.push_back(load(Binding::kBaseScaleA, matrices.of_a, k_runs, rows, own, rows, own_run));
+    Value* row = index.Row(2 * half);
+    if (attrs.rows == Binding::kStoredRowsA) row = FindRowOfA(cx, row).row;
+    Value* own = b.CreateZExt(least_of(row, rows), e.I64());
+    factors.rows.push_back(load(Binding::kBaseScaleA, matrices.of_a, lines_of_a, rows, own, rows, own_run));
   }
   return factors;
 }
@@ -75,7 +98,7 @@ class SlotFactors {
         place_(place),
         index_(cx, {attrs.fragment, 8}, place.row, place.column),
         of_a_(of_a),
-        of_b_(e_.Offset(of_b, e_.ir().CreateShl(e_.ir().CreateAnd(place.block, e_.C32(ir::kFactorsOfLine - 1)), 2))) {}
+        of_b_(e_.Offset(of_b, e_.ir().CreateShl(WordInLine(), 2))) {}
 
   // Rows of A along the accumulator's rows: those that a lane holds.
   std::vector<Value*> OfRowsOfA() const {
@@ -124,7 +147,17 @@ class SlotFactors {
   }
 
  private:
-  Value* AsFactor(Value* word) const { return e_.ir().CreateBitCast(word, e_.F32()); }
+  // Of the block in a line of B's.
+  Value* WordInLine() const {
+    Value* word = attrs_.packed ? e_.ir().CreateLShr(place_.block, 2) : place_.block;
+    return e_.ir().CreateAnd(word, e_.C32(ir::kFactorsOfLine - 1));
+  }
+  Value* AsFactor(Value* word) const {
+    auto& b = e_.ir();
+    if (!attrs_.packed) return b.CreateBitCast(word, e_.F32());
+    Value* byte = b.CreateShl(b.CreateAnd(place_.block, e_.C32(ir::PackedFactors::kOfWord - 1)), 3);
+    return EmitPowerOfTwo(e_, b.CreateAnd(b.CreateLShr(word, byte), e_.C32(0xff)));
+  }
   Value* Read(Value* pointer) const { return AsFactor(e_.LoadSharedWord(pointer)); }
 
   Emitter& e_;

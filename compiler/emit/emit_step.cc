@@ -53,7 +53,7 @@ class VectorLoads {
         attrs_(attrs),
         index_(index),
         columns_(ColumnsOf(cx, attrs.gated)),
-        part_(PartOfGroup(cx, attrs.rows, batch, columns_)),
+        part_(PartOf(cx, attrs, batch, columns_)),
         block_run_(RunInBlock(cx, layout, attrs)) {}
 
   Value* Of(int j) {
@@ -61,6 +61,7 @@ class VectorLoads {
     const int constant = by_row ? index_.RowOf(j) : by_column ? index_.ColumnOf(j) : StartOfRun(j);
     auto [at, fresh] = loaded_.try_emplace(constant, nullptr);
     if (!fresh) return at->second;
+    if (by_row && IsIndexed()) return at->second = OfIndexedRow(j);
     auto& b = cx_.e.ir();
     Value* inside =
         by_column ? b.CreateICmpULT(index_.Column(j), columns_) : b.CreateICmpULT(index_.Row(j), EndOfRows(cx_));
@@ -69,7 +70,8 @@ class VectorLoads {
     const int half = attrs_.halves ? constant % 2 : 0, distance = attrs_.halves ? constant / 2 : constant;
     Value*& from = first_[static_cast<size_t>(half)];
     if (from == nullptr && (by_row || by_column)) {
-      from = AddressOf(cx_, attrs_.base, by_row ? index_.first_row : FirstColumn(half), DataTypeBytes(attrs_.type));
+      Value* first = by_row ? FirstRow() : FirstColumn(half);
+      from = AddressOf(cx_, attrs_.base, first, DataTypeBytes(attrs_.type));
     }
     Value* address = from == nullptr
                          ? AddressOf(cx_, attrs_.base, BlockOf(j), DataTypeBytes(attrs_.type))
@@ -79,6 +81,26 @@ class VectorLoads {
   }
 
  private:
+  // What comes before the part of the vector that belongs to the group of columns, or to the matrix of a batch.
+  static Value* PartOf(const RoleContext& cx, const ir::CombineVectorAttrs& attrs, Value* batch, Value* columns) {
+    const bool of_batch = attrs.factors && attrs.rows == ir::RowMap::kMatrix;
+    if (!of_batch) return PartOfGroup(cx, attrs.rows, batch, columns);
+    return cx.e.ir().CreateMul(batch, attrs.axis == BiasAxis::kM ? cx.Param(Binding::kM) : columns);
+  }
+  // Whether an index vector says which element a row of the product has.
+  bool IsIndexed() const {
+    return attrs_.rows == ir::RowMap::kGroups &&
+           cx_.program.FindParam(attrs_.factors ? Binding::kRowIndicesA : Binding::kRowIndicesD) != nullptr;
+  }
+  Value* OfIndexedRow(int j) const {
+    const StoredRow stored = attrs_.factors ? FindRowOfA(cx_, index_.Row(j)) : FindRowOfD(cx_, index_.Row(j));
+    Value* address = AddressOf(cx_, attrs_.base, stored.row, DataTypeBytes(attrs_.type));
+    return LoadRun(cx_.e, attrs_.type, address, 1, stored.inside)[0];
+  }
+  Value* FirstRow() const {
+    if (!attrs_.factors || attrs_.rows != ir::RowMap::kMatrix) return index_.first_row;
+    return cx_.e.ir().CreateAdd(index_.first_row, part_);
+  }
   // Columns of the fragment that are in one block wherever the tile begins, which need not divide a block: fragments
   // begin at multiples of this. Its rows always divide one.
   static int RunInBlock(const RoleContext& cx, const ir::FragmentLayout& layout, const ir::CombineVectorAttrs& attrs) {
@@ -445,6 +467,7 @@ void ForEachResult(const RoleContext& cx, const Fragment& fragment, const ir::Re
     if (attrs.axis == BiasAxis::kM) {
       place = b.CreateAdd(index.first_row, key);
       inside = b.CreateAnd(inside, results.RowInside(key, batch));
+      if (attrs.rows == ir::RowMap::kGroups) place = FindRowOfD(cx, place).row;
     }
     if (attrs.axis == BiasAxis::kN) {
       Value* own_column = b.CreateAdd(index.first_column, key);

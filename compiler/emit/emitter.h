@@ -115,6 +115,8 @@ class Emitter {
   // With `mask`, an i16, to the same offset in the CTAs whose bits are set, and to the same barrier there. Bytes are
   // counted at the barrier of the leader of a pair.
   void TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
+  // One row of a matrix, or four: `at` is the first element, then each row.
+  void TmaLoadRows(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
   // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
   void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
@@ -178,6 +180,7 @@ class Emitter {
   // `words` 32-bit registers (1, 2 or 4), or one element: of 1 or 2 bytes in the low end of 16 bits, of 4 in 32.
   std::vector<Value*> LoadGlobal(Value* address, int words, Value* predicate);
   Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
+  Value* LoadGlobalByte(Value* address);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
   // `bytes`, a multiple of 16, from a multiple of 16 on, into L2.
   void PrefetchGlobal(Value* address, Value* bytes, Value* predicate);

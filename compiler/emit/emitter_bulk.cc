@@ -46,6 +46,21 @@ void Emitter::TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vect
   Intrinsic(load.to_cta ? kToCta[rank] : kToCluster[rank], arguments);
 }
 
+void Emitter::TmaLoadRows(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
+  constexpr size_t kOfOneRow = 2, kOfFourRows = 5;
+  LS_CHECK(at.size() == kOfOneRow || at.size() == kOfFourRows, "a copy of ", at.size() - 1, " rows");
+  BulkLoad load = BulkLoadOf(to, barrier, map, mask);
+  std::vector<Value*>& arguments = load.place;
+  arguments.insert(arguments.end(), at.begin(), at.end());
+  arguments.insert(arguments.end(), load.flags.begin(), load.flags.end());
+  const bool four = at.size() == kOfFourRows;
+  const auto in_cta =
+      four ? nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_gather4_2d : nv::nvvm_cp_async_bulk_tensor_g2s_cta_tile_2d;
+  const auto in_cluster =
+      four ? nv::nvvm_cp_async_bulk_tensor_g2s_tile_gather4_2d : nv::nvvm_cp_async_bulk_tensor_g2s_tile_2d;
+  Intrinsic(load.to_cta ? in_cta : in_cluster, arguments);
+}
+
 void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
   Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
 }

@@ -38,6 +38,11 @@ Value* Emitter::LoadGlobalElement(int bytes, Value* address, Value* predicate, i
              "=&h,l,b,~{memory}", I16(), {address, predicate});
 }
 
+// Into a register of 32 bits, so that nothing waits for it to be widened.
+Value* Emitter::LoadGlobalByte(Value* address) {
+  return Asm("ld.global.u8 $0, [$1];", "=r,l,~{memory}", I32(), {address});
+}
+
 void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate) {
   const int count = static_cast<int>(words.size());
   std::vector<Value*> arguments = {predicate, address};

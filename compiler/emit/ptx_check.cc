@@ -61,6 +61,12 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role, op.As<ir::MmaAttrs>());
     if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
+    if (op.kind == OpKind::kLoadRows) {
+      const auto& attrs = op.As<ir::RowLoadAttrs>();
+      const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
+      const int step = attrs.at_once * 32 * role.warps;
+      expected.loads += channel.tiles[attrs.tile].layout.Boxes() * ((attrs.rows + step - 1) / step);
+    }
     if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
       const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs);

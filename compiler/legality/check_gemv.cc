@@ -35,7 +35,7 @@ Status CheckGemvTypes(const Contraction& c, const target::Target& target) {
     if (target.Has(target::Feature::kFloat4)) return Ok();
     return NotGemv(Cat("needs conversions of e2m1, which ", target.name, " has not; use reuse=none"));
   }
-  if (c.scale != Scaling::kNone && c.scale != Scaling::kTensor)
+  if (c.scale != Scaling::kNone && c.scale != Scaling::kTensor && c.scale != Scaling::kRow)
     return NotGemv("has scale factors of tensors, and of blocks only with e2m1 and scale=nv; use reuse=none");
   if (multiplies(c.a.type()) && multiplies(c.b.type())) return Ok();
   return NotGemv(Cat("multiplies f16, bf16, e4m3, e5m2, and e2m1 with scale=nv, not ", DataTypeName(c.a.type()), " by ",

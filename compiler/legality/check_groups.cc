@@ -11,6 +11,21 @@ namespace {
 
 Error NotOfGroups(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
+// Rows of A that an index vector names. Bulk copies bring each of them to a separate span.
+Status CheckGather(const Contraction& contraction, const Schedule& s) {
+  constexpr int kSpanBytes = 128;
+  if (!contraction.a.indexed || s.a_load == LoadPath::kCopy) return Ok();
+  if (const int bytes = contraction.TileBytes(s.tile_k); bytes % kSpanBytes != 0)
+    return NotOfGroups(base::Cat("bulk copies of single rows of A are of spans of ", kSpanBytes,
+                                 " bytes, and tile k=", s.tile_k, " has ", bytes,
+                                 "; use k=", 8 * kSpanBytes / contraction.OperandBits(), ", or a_load=copy"));
+  if (s.b_load == LoadPath::kCopy)
+    return NotOfGroups(
+        "the warps that gather rows of A by bulk copies are those that would copy B; use b_load=tma or pack, or "
+        "a_load=copy");
+  return Ok();
+}
+
 // Rows of groups whose sizes only the device knows.
 Status CheckGroupsOfRows(const Schedule& s) {
   if (s.d_store == StorePath::kTma)
@@ -37,7 +52,10 @@ Status CheckPartsOfK(const Schedule& s) {
 }  // namespace
 
 Status CheckGroups(const Contraction& contraction, const Schedule& schedule) {
-  if (contraction.grouped) return CheckGroupsOfRows(schedule);
+  if (contraction.grouped) {
+    LS_TRY(CheckGather(contraction, schedule));
+    return CheckGroupsOfRows(schedule);
+  }
   return contraction.parts_of_k ? CheckPartsOfK(schedule) : Ok();
 }
 

@@ -268,6 +268,11 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
       return Refused(
           Cat("tile k=", s.tile_k, " is not the ", kScaleRun, " of a scale factor of scale=block; use k=", kScaleRun));
     const bool in_slots = ScalesComeInSlots(contraction, s, target);
+    if (!along_m && contraction.a.indexed)
+      return Refused(
+          "rows=n needs the scale factors of scale=block in shared memory, and bulk copies cannot gather those of "
+          "rows; "
+          "use rows=m");
     if (!along_m && !in_slots)
       return Refused(
           "rows=n needs the scale factors of scale=block in shared memory, and the TMA copies them only with operands "

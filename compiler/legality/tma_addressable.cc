@@ -138,7 +138,7 @@ bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule,
     return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
   };
   const bool pays = !target.mma.AccumulatesInTensorMemory() || schedule.rows == RowSide::kN;
-  return contraction.scale == Scaling::kBlock && pays && schedule.a_load != LoadPath::kCopy &&
+  return contraction.scale == Scaling::kBlock && pays && !contraction.a.indexed && schedule.a_load != LoadPath::kCopy &&
          schedule.b_load != LoadPath::kCopy && reaches(contraction.a) && reaches(contraction.b);
 }
 

@@ -70,10 +70,10 @@ ir::MulticastScope MulticastScopeOf(const ir::Program& program, int channel) {
     std::map<ValueId, int> channel_of;
     ForEachOp(role.body, [&](const Op& op) {
       if (op.kind == OpKind::kPut) channel_of[op.result] = op.As<ir::ChannelAttrs>().channel;
-      const bool loads = op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels;
-      if (!loads || channel_of.at(op.operands[0]) != channel) return;
-      const ir::MulticastScope to =
-          op.kind == OpKind::kTmaLoad ? op.As<ir::LoadAttrs>().to : op.As<ir::PixelLoadAttrs>().to;
+      if (InfoOf(op.kind).category != ir::OpCategory::kBulkLoad || channel_of.at(op.operands[0]) != channel) return;
+      const ir::MulticastScope to = op.kind == OpKind::kTmaLoad    ? op.As<ir::LoadAttrs>().to
+                                    : op.kind == OpKind::kLoadRows ? op.As<ir::RowLoadAttrs>().to
+                                                                   : op.As<ir::PixelLoadAttrs>().to;
       along_m |= to == ir::MulticastScope::kM;
       along_n |= to == ir::MulticastScope::kN;
     });
@@ -204,6 +204,8 @@ class RoleLowering {
       if (op.kind == OpKind::kTmaLoad && op.operands[0] == slot) {
         bytes += program_.channels[channel].tiles[op.As<ir::LoadAttrs>().tile].layout.CopiedBytes();  // of any CTA
       }
+      if (op.kind == OpKind::kLoadRows && op.operands[0] == slot)
+        bytes += program_.channels[channel].tiles[op.As<ir::RowLoadAttrs>().tile].layout.CopiedBytes();
       if (op.kind == OpKind::kLoadPixels && op.operands[0] == slot) {
         const auto& attrs = op.As<ir::PixelLoadAttrs>();
         bytes += attrs.Bytes(program_.channels[channel].tiles[attrs.tile].layout, program_.FindParam(attrs.map)->box) *

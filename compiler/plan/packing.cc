@@ -257,6 +257,8 @@ std::vector<PackStep> PackStepsOf(const Contraction& contraction, const Schedule
     steps.push_back(std::move(step));
   }
   if (matrices) steps.push_back({contraction, schedule});
+  // All rows that A has in memory, in their order there.
+  if (matrices && contraction.a.indexed) steps.back().contraction.m = contraction.a.MatrixRows();
   return steps;
 }
 

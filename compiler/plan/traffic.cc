@@ -111,6 +111,7 @@ class RoleTraffic {
       return pixels->Bytes(Tile(op, 0, pixels->tile), program_.FindParam(pixels->map)->box) *
              program_.Parts(pixels->to);
     }
+    if (const auto* rows = std::get_if<ir::RowLoadAttrs>(&op.attrs)) return Tile(op, 0, rows->tile).CopiedBytes();
     const auto* gather = std::get_if<ir::GatherAttrs>(&op.attrs);
     return Tile(op, 0, gather != nullptr ? gather->tile : op.As<ir::LoadAttrs>().tile).CopiedBytes();
   }

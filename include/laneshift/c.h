@@ -113,7 +113,8 @@ laneshift_status laneshift_plan_execute_fused(const laneshift_plan* plan, struct
    for the gradient of x y, w, z and x, and for that of w y, x, z and w. The
    tensor_scale fields are the f32 factors of whole operands of scale=nv. Of a grouped GEMM `group_offsets` has groups +
    1 integers of 32 bits, the rows at which groups begin and that at which the last one ends; with layout=masked
-   `group_sizes` has instead the rows of each group. `block_scale_d` gets the scale factors of the blocks of D
+   `group_sizes` has instead the rows of each group; with rows=gather and scatter `a_row_indices` and `d_row_indices`
+   have as many integers as the product has rows. `block_scale_d` gets the scale factors of the blocks of D
    (d_scale=mx or nv). */
 typedef struct laneshift_arguments {
   size_t struct_bytes;
@@ -134,6 +135,8 @@ typedef struct laneshift_arguments {
   const void* group_sizes;
   void* block_scale_d;
   const void* metadata_a; /* of a sparse A */
+  const void* a_row_indices;
+  const void* d_row_indices;
 } laneshift_arguments;
 laneshift_status laneshift_plan_execute_arguments(const laneshift_plan* plan, struct CUstream_st* stream,
                                                   const laneshift_arguments* arguments, char* error,

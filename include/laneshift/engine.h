@@ -128,9 +128,10 @@ struct EngineOptions {
 // read according to the problem's `scale` (laneshift/problem.h), that of D only if D is 8-bit, those of whole tensors
 // only with Scaling::kNv. `epilogue`: the operands of the problem's epilogue, in the order of the steps that have one.
 // `group_offsets`: only of a grouped GEMM, the row of A at which each group begins, and that at which the last one
-// ends; with layout=masked instead `group_sizes`, the rows of each group. `block_scale_d`: only with d_scale, the scale
-// factors of the blocks of D, which are written, all of their layout; with d_scale=nv `scale_d` is the f32 factor of D.
-// `metadata_a`: of a sparse A, aligned to 16 bytes (laneshift/sparsity.h).
+// ends; with layout=masked instead `group_sizes`, the rows of each group; with rows=gather and scatter
+// `a_row_indices` and `d_row_indices`, for each row of the product its row of A, and of C and D. `block_scale_d`: only
+// with d_scale, the scale factors of the blocks of D, which are written, all of their layout; with d_scale=nv `scale_d`
+// is the f32 factor of D. `metadata_a`: of a sparse A, aligned to 16 bytes (laneshift/sparsity.h).
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -147,6 +148,8 @@ struct GemmArguments {
   const int32_t* group_sizes = nullptr;
   void* block_scale_d = nullptr;
   const void* metadata_a = nullptr;
+  const int32_t* a_row_indices = nullptr;
+  const int32_t* d_row_indices = nullptr;
 };
 
 // The same for a convolution. `z` is read if beta != 0, `bias` if the problem has one. `y` may equal `z`.

@@ -9,6 +9,7 @@
 //   conv n=32 h=224 w=224 c=3 k=64 r=7 s=7 pad=3 stride=2 x=bf16 w=bf16 y=bf16
 //   gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 epilogue=bias_n+gelu_tanh
 //   grouped_gemm groups=64 m=8192 n=4096 k=7168 a=bf16 b=bf16 d=bf16
+//   grouped_gemm groups=64 m=8192 n=4096 k=7168 rows=gather a_rows=1024
 //   conv n=8 w=1000 c=64 k=64 s=9 pad=4:4 dilation=2 x=f16 w=f16 y=f32 bias=k
 //   conv_dgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 y=bf16 w=bf16 x=bf16
 //   conv_wgrad n=8 h=28 w=28 c=64 k=128 r=3 s=3 pad=1 x=bf16 y=bf16 w=f32
@@ -94,6 +95,19 @@ enum class Scaling : uint8_t {
   // NVFP4 (e2m1): the same with ue4m3 factors, one for kNvRun of k, and an f32 factor for each of A and B, by which the
   // sums are multiplied. Factors beyond m, n or k are not NaN (0x7f, 0xff).
   kNv,
+  // e4m3, e5m2, s8 and u8: f32, one for each row of A, [batch][m], and one for each column of B, [batch][n], as
+  // quantisation by token and by channel makes them. alpha * sum is multiplied by the factor of its row, then by that
+  // of its column, each product rounded to f32; then come C, the bias and the epilogue.
+  kRow,
+};
+// What a factor of kBlock is.
+enum class ScaleFactorType : uint8_t {
+  kF32,
+  // A power of two, 2^(byte - 127), as CUDA's libraries store those of kMx; 0xff is none. With run q of k and
+  // R = k / kScaleRun, rounded up, A has that of row i at byte ((matrix * R/4 + q/4) * m + i) * 4 + q % 4, R/4 rounded
+  // up: four runs of a row are a word. B has rows of whole 16 bytes, [batch][n / kScaleRun, rounded up][R, rounded up
+  // to a multiple of 16].
+  kUe8m0,
 };
 // How the factors of kMx and kNv lie in memory.
 enum class ScaleLayout : uint8_t {
@@ -155,6 +169,7 @@ struct GemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
+  ScaleFactorType scale_type = ScaleFactorType::kF32;
   ScaleLayout scale_layout = ScaleLayout::k128x4;
   OutputScaling d_scale = OutputScaling::kNone;
   Sparsity sparse = Sparsity::kNone;
@@ -173,6 +188,14 @@ enum class GroupLayout : uint8_t {
   kContiguous,  // rows of A, C and D, one group after the other: memory says where each begins
   kMasked,      // the same rows, but each group has room for m, the first of which count: memory says how many
   kK,           // K, one group after the other: memory says where each begins, and each has a separate D
+};
+
+// Which rows of a grouped GEMM have any place in memory, by index vectors in device memory.
+enum class RowIndices : uint8_t {
+  kNone,     // row i is row i of A, C and D
+  kGather,   // row i of the product has row a_row_indices[i] of A
+  kScatter,  // row i of the product is row d_row_indices[i] of C and D
+  kBoth,
 };
 
 // A GEMM whose rows are in groups, each with a separate B, as in a mixture of experts:
@@ -197,6 +220,14 @@ enum class GroupLayout : uint8_t {
 // of an empty group is what the sum 0 gives. Rows of A and B outside of a group add nothing, whatever they are. What
 // the epilogue reads is that of a batched GEMM: a vector is one for all groups, a matrix has one part for each.
 //
+// With rows=gather row i of the product, of those that groups divide, has row GemmArguments::a_row_indices[i] of A,
+// which has `a_rows` rows; a row with an index outside of 0 ... a_rows - 1 counts as zeros. With rows=scatter it is row
+// GemmArguments::d_row_indices[i] of C, D and of what the epilogue has for rows of D, of which there are `d_rows`; one
+// with an index outside of 0 ... d_rows - 1 is not stored. Both vectors have as many int32 as the product has rows:
+// m, with layout=masked groups * m. Indices of A may repeat. Where two rows have the same index of D, each piece of 16
+// bytes or less of that row is of one or the other. Elements of an index vector for rows of no group are not read.
+// Scale factors of A that are for rows are those of the rows of A. Not with layout=k, nor gather with scale=mx or nv.
+//
 // Storage: A, C and D are rows of M as in GemmProblem; B is one matrix after the other, `stride_b` apart. A bias along
 // n is [groups][n], and so is every operand of the epilogue that has one value for each column; those with one value
 // for each row have as many as D. Types, accumulation and scale factors are those of a GEMM. With scale=tensor there is
@@ -208,7 +239,9 @@ struct GroupedGemmProblem {
   int64_t m = 0, n = 0, k = 0;  // m: rows that A, C and D have; with kMasked, of each group
   DataType a = DataType::kBf16, b = DataType::kBf16, c = DataType::kBf16, d = DataType::kBf16;
   GroupLayout layout = GroupLayout::kContiguous;
-  Major b_major = Major::kK;  // with layout=k it is kMn
+  RowIndices rows = RowIndices::kNone;
+  int64_t a_rows = 0, d_rows = 0;  // that A has, and C and D; 0: as many as the product
+  Major b_major = Major::kK;       // with layout=k it is kMn
   int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
   int64_t stride_b = 0;                // not with kK
   int64_t stride_c = 0, stride_d = 0;  // only with kK
@@ -216,13 +249,19 @@ struct GroupedGemmProblem {
   BiasAxis bias = BiasAxis::kNone;
   SumPrecision sum = SumPrecision::kF32;
   Scaling scale = Scaling::kNone;
+  ScaleFactorType scale_type = ScaleFactorType::kF32;
   Numerics numerics = Numerics::kDefault;
   // Alignment in bytes of each base pointer, as in GemmProblem.
   int64_t align_a = 16, align_b = 16, align_c = 16, align_d = 16;
   Epilogue epilogue{};
 
-  // Of A, C and D; with kK of one C or D.
+  // Of the product; with kK of one C or D.
   int64_t Rows() const { return layout == GroupLayout::kMasked ? groups * m : m; }
+  bool Gathers() const { return rows == RowIndices::kGather || rows == RowIndices::kBoth; }
+  bool Scatters() const { return rows == RowIndices::kScatter || rows == RowIndices::kBoth; }
+  // In memory.
+  int64_t RowsOfA() const { return Gathers() && a_rows != 0 ? a_rows : Rows(); }
+  int64_t RowsOfD() const { return Scatters() && d_rows != 0 ? d_rows : Rows(); }
   bool DividesK() const { return layout == GroupLayout::kK; }
   // What a group has at most: rows, or with kK part of K.
   int64_t MostOfGroup() const { return DividesK() ? k : m; }

@@ -20,7 +20,8 @@ bool UsesBarrier(OpKind kind) {
          kind == OpKind::kMmaCommit;
 }
 bool Copies(OpKind kind) {
-  return kind == OpKind::kTmaLoad || kind == OpKind::kLoadPixels || kind == OpKind::kWorkRequest;
+  return kind == OpKind::kTmaLoad || kind == OpKind::kLoadRows || kind == OpKind::kLoadPixels ||
+         kind == OpKind::kWorkRequest;
 }
 bool MovesCursor(OpKind kind) {
   return kind == OpKind::kCursor || kind == OpKind::kResidentSlot || kind == OpKind::kAdvance ||
@@ -214,6 +215,10 @@ class RoleTracer {
       const auto& attrs = op.As<LoadAttrs>();
       event.to = attrs.to;
       event.amount = BoxBytes(tile(attrs.tile), program_.FindParam(attrs.Map())->box);
+    } else if (op.kind == OpKind::kLoadRows) {
+      const auto& attrs = op.As<RowLoadAttrs>();
+      event.to = attrs.to;
+      event.amount = tile(attrs.tile).CopiedBytes(attrs.rows);
     } else {
       const auto& attrs = op.As<PixelLoadAttrs>();
       event.to = attrs.to;

@@ -11,6 +11,7 @@
 #include "device/event.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
+#include "ir/problem_keys.h"
 #include "measure/peers/cublas_types.h"
 
 namespace laneshift::measure {
@@ -264,8 +265,9 @@ Cublaslt::~Cublaslt() = default;
 Result<Cublaslt> Cublaslt::Open(const std::vector<std::string>& library_directories, const device::Device& device,
                                 const device::Stream& stream, const GemmProblem& problem,
                                 const GemmArguments& arguments) {
-  if (problem.scale == Scaling::kBlock) {
-    return MakeError(ErrorCode::kUnsupported, "cuBLASLt is not asked for scale=block; compare with scale=tensor");
+  if (problem.scale == Scaling::kBlock || problem.scale == Scaling::kRow) {
+    return MakeError(ErrorCode::kUnsupported,
+                     Cat("cuBLASLt is not asked for scale=", ir::NameOf(problem.scale), "; compare with scale=tensor"));
   }
   if (problem.scale_layout != ScaleLayout::k128x4) {
     return MakeError(ErrorCode::kUnsupported,

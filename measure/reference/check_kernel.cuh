@@ -135,7 +135,8 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
         double values[GATED];
         for (int c = 0; c < GATED; ++c) {
           const long long own = ColumnOfB(column + c, n);
-          double value = view.at.alpha * view.ScaleOfSum() * sum[i][j + c] + view.Bias(batch, row, own);
+          const double scale = view.ScaleOfSum() * view.ScaleOfElement(batch, row, own);
+          double value = view.at.alpha * scale * sum[i][j + c] + view.Bias(batch, row, own);
           if (view.at.beta != 0) value += view.at.beta * view.C(batch, row, own);
           values[c] = BeforeGate(view, tally, value, batch, row, own);
         }

@@ -182,17 +182,48 @@ int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row) {
   return after - groups.begin() - 1;
 }
 
-std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<RowRange>& groups) {
+std::vector<bool> StoredRows(const GroupedGemmProblem& problem, const HostOperands& operands,
+                             const std::vector<RowRange>& groups) {
+  std::vector<bool> stored(static_cast<size_t>(problem.RowsOfD()));
+  for (const auto& [begin, end] : groups) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = problem.Scatters()
+                              ? static_cast<int64_t>(ElementAt(operands.d_row_indices.bytes.data(), DataType::kS32, i))
+                              : i;
+      if (row >= 0 && row < problem.RowsOfD()) stored[static_cast<size_t>(row)] = true;
+    }
+  }
+  return stored;
+}
+
+std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<bool>& stored) {
   const int64_t bytes = DataTypeBytes(tensor.shape.type);
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < tensor.shape.Rows(); ++row) {
-    if (GroupOf(groups, row) >= 0) continue;
+    if (stored[static_cast<size_t>(row)]) continue;
     const auto first = tensor.bytes.begin() + tensor.shape.RowStart(row) * bytes;
     const bool untouched = std::all_of(first, first + tensor.shape.Inner() * bytes,
                                        [](std::byte byte) { return byte == std::byte{0xff}; });
     if (!untouched) rows.push_back(row);
   }
   return rows;
+}
+
+HostTensor RandomRowIndices(const GroupedGemmProblem& problem, OperandRole role, uint64_t seed) {
+  const bool of_a = role == OperandRole::kRowIndicesA;
+  const int64_t rows = problem.Rows(), stored = of_a ? problem.RowsOfA() : problem.RowsOfD();
+  std::vector<int64_t> indices(static_cast<size_t>(std::max(rows, stored)));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    indices[i] = index < stored ? index : of_a ? index % stored : -1;
+  }
+  std::mt19937_64 random(seed + static_cast<uint64_t>(role));
+  for (size_t i = indices.size(); i > 1; --i) std::swap(indices[i - 1], indices[random() % i]);
+  HostTensor tensor = HostTensor::Poisoned(Stored(problem, role));
+  for (int64_t i = 0; i < rows; ++i) {
+    StoreElement(tensor.bytes.data(), DataType::kS32, i, static_cast<double>(indices[static_cast<size_t>(i)]));
+  }
+  return tensor;
 }
 
 }  // namespace laneshift::measure

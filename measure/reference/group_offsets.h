@@ -1,5 +1,5 @@
-// The offsets of a grouped GEMM: how rows are divided among groups where the caller has no data, and which rows a group
-// has by the rules of laneshift/problem.h, found independently of the compiler.
+// The offsets and index vectors of a grouped GEMM: how rows are divided among groups, and where they lie, if the caller
+// has no data, and which rows a group has by the rules of laneshift/problem.h, found independently of the compiler.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -52,7 +52,15 @@ std::vector<int64_t> ScaleShiftsOfGroups(const GroupedGemmProblem& problem, cons
 // The group that has the row; -1: none.
 int64_t GroupOf(const std::vector<RowRange>& groups, int64_t row);
 
-// Rows of a tensor with the rows of D that belong to no group and are not 0xff in every byte any more.
-std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<RowRange>& groups);
+// Which rows of C and D rows of groups are.
+std::vector<bool> StoredRows(const GroupedGemmProblem& problem, const HostOperands& operands,
+                             const std::vector<RowRange>& groups);
+// Rows of a tensor with the rows of D that are not `stored` and are not 0xff in every byte any more.
+std::vector<int64_t> OverwrittenRows(const HostTensor& tensor, const std::vector<bool>& stored);
+
+// An index vector of rows=gather or scatter, by `role`: a random permutation. Where A has fewer rows than the product
+// each occurs nearly equally often, as tokens that are routed to several experts do; where D has fewer, the rows of the
+// product that it has none for have the index -1.
+HostTensor RandomRowIndices(const GroupedGemmProblem& problem, OperandRole role, uint64_t seed);
 
 }  // namespace laneshift::measure

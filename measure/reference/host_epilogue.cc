@@ -37,10 +37,25 @@ ValueRange Rounded(const ValueRange& value) { return value.Widened(kUnitRoundoff
 
 }  // namespace
 
+namespace {
+
+// With the index vectors in the host's memory.
+ProductView ViewOf(const Problem& problem, const HostOperands& operands) {
+  ProductView view = measure::ViewOf(problem);
+  const auto indices = [&](OperandRole role) {
+    return ir::Uses(problem, role) ? reinterpret_cast<const int*>(operands.Of(role)->bytes.data()) : nullptr;
+  };
+  view.a_row_indices = indices(OperandRole::kRowIndicesA);
+  view.d_row_indices = indices(OperandRole::kRowIndicesD);
+  return view;
+}
+
+}  // namespace
+
 HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands, DataType output,
                            EpilogueReductions* totals, SumsFrom from)
     : problem_(problem),
-      view_(ViewOf(problem)),
+      view_(ViewOf(problem, operands)),
       output_(output),
       alpha_(view_.alpha),
       saturates_(std::visit([](const auto& kind) { return kind.sum == SumPrecision::kSaturate; }, problem_)),
@@ -66,6 +81,9 @@ HostEpilogue::HostEpilogue(const Problem& problem, const HostOperands& operands,
 std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t j, const ProductSums& sums,
                                                const HostTensor& d, Comparison& into, FunctionValues& functions,
                                                int64_t element) const {
+  const int64_t own_row = view_.RowOfA(i);
+  if (view_.d_row_indices != nullptr) i = view_.StoredRowOfD(i);
+  if (i < 0) return std::nullopt;  // the row is not stored
   const int64_t row = view_.RowOfD(batch, i);
   if (ir::IsInteger(output_)) {
     CountInteger(d, row, view_.ColumnOfD(batch, j, view_.n), sums.exact[0], sums.magnitudes[0], into);
@@ -80,6 +98,11 @@ std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t
     ValueRange value = ValueRange::Around(sums.exact[c], sum_error_ * sums.magnitudes[c]);
     if (cut_) value = value.Widened(sums.below[c], sums.above[c]);
     value = Rounded(value * alpha_);
+    if (view_.scale_by_row != 0) {
+      const int64_t matrix = view_.kind == ProductView::kGroups ? 0 : batch;  // of the factors of rows
+      const double of_row = own_row < 0 ? 0 : static_cast<double>(operands_.scale_a.At(matrix, own_row));
+      value = Rounded(Rounded(value * of_row) * static_cast<double>(operands_.scale_b.At(batch, column)));
+    }
     const Place at{i, row, column, columns_per_output() * element + c, group};
     value = Rounded(value + Bias(at));
     if (view_.beta != 0) value = Rounded(value + view_.beta * static_cast<double>(operands_.c.At(row, column)));

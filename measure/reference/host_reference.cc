@@ -72,8 +72,10 @@ class ElementView {
       }
     }
     if (view_.scale_run == 0) return;
-    const int64_t row = i + ScaleShift(batch);
-    for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, view_.LeftScale(batch, row, q));
+    if (view_.OfMatrices() && view_.RowOfA(i) < 0) return;  // of zeros
+    ProductView own = view_;
+    own.scale_shift = ScaleShift(batch);
+    for (int64_t q = 0; q < view_.k; ++q) to[q] *= At(operands_.scale_a, own.LeftScale(batch, i, q));
   }
   // Column j of B, its elements `step` apart.
   void Right(int64_t batch, int64_t j, float* to, int64_t step) const {
@@ -201,7 +203,7 @@ Comparison Total(const std::vector<Comparison>& parts, std::string reference) {
 // The rows of products, where they are not those of matrices.
 int64_t Products(const ProductView& view) { return view.kind == ProductView::kGroups ? 1 : view.batches; }
 
-// Whatever the kernel wrote to rows that belong to no group.
+// Whatever the kernel wrote to rows that are of no group.
 void CountOverwritten(const Problem& problem, const HostOperands& operands, const HostTensor& d, Comparison& into) {
   const auto* grouped = std::get_if<GroupedGemmProblem>(&problem);
   if (grouped == nullptr || grouped->DividesK()) return;  // every row belongs to a group
@@ -211,8 +213,9 @@ void CountOverwritten(const Problem& problem, const HostOperands& operands, cons
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].written) written.push_back(&operands.epilogue[i]);
   }
+  const std::vector<bool> has_row = StoredRows(*grouped, operands, groups);
   for (const HostTensor* tensor : written) {
-    const std::vector<int64_t> rows = OverwrittenRows(*tensor, groups);
+    const std::vector<int64_t> rows = OverwrittenRows(*tensor, has_row);
     into.overwritten += static_cast<int64_t>(rows.size());
     if (!rows.empty() && into.first_overwritten < 0) into.first_overwritten = rows.front();
   }
@@ -358,7 +361,9 @@ HostOperands HostOperands::Random(const Problem& problem, uint64_t seed) {
   for (const OperandRole role : ir::kAllRoles) {
     HostTensor* const operand = operands.Of(role);
     if (operand == nullptr || !ir::Uses(problem, role)) continue;
-    *operand = ir::IsWritten(role) ? HostTensor::Poisoned(Stored(problem, role)) : RandomOperand(problem, role, seed);
+    *operand = ir::IsWritten(role)      ? HostTensor::Poisoned(Stored(problem, role))
+               : ir::IsRowIndices(role) ? RandomRowIndices(std::get<GroupedGemmProblem>(problem), role, seed)
+                                        : RandomOperand(problem, role, seed);
   }
   const Status divided = DivideRows(problem, "", seed, operands);
   LS_CHECK(divided.has_value(), "random sizes of groups do not fit");
@@ -380,7 +385,9 @@ const HostTensor* HostOperands::Of(OperandRole role) const {
                                        &group_offsets,
                                        &group_sizes,
                                        &block_scale_d,
-                                       &metadata_a};
+                                       &metadata_a,
+                                       &a_row_indices,
+                                       &d_row_indices};
   static_assert(std::size(tensors) == ir::kRoles);
   return tensors[static_cast<size_t>(role)];
 }

@@ -17,7 +17,7 @@ namespace laneshift::measure {
 // problem does not read may be empty.
 struct HostOperands {
   HostTensor a, b, c, bias, scale_a{}, scale_b{}, scale_d{}, tensor_scale_a{}, tensor_scale_b{}, group_offsets{},
-      group_sizes{}, block_scale_d{}, metadata_a{};
+      group_sizes{}, block_scale_d{}, metadata_a{}, a_row_indices{}, d_row_indices{};
   std::vector<HostTensor> epilogue{};  // its operands, in order; those that it writes hold the kernel's results, and so
                                        // does block_scale_d
 
@@ -25,7 +25,8 @@ struct HostOperands {
   const HostTensor* Of(OperandRole role) const;
   HostTensor* Of(OperandRole role) { return const_cast<HostTensor*>(std::as_const(*this).Of(role)); }
 
-  // With the problem's shapes, by HostTensor::Random; rows of groups by GroupSizes::kRandom.
+  // With the problem's shapes, by HostTensor::Random; rows of groups by GroupSizes::kRandom, index vectors by
+  // RandomRowIndices.
   static HostOperands Random(const Problem& problem, uint64_t seed);
   static std::vector<HostTensor> RandomEpilogue(const Problem& problem, uint64_t seed);
 };

@@ -1,6 +1,7 @@
 #include "measure/reference/product_view.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "ir/stored_tensor.h"
 
@@ -144,12 +145,18 @@ ProductView ViewOf(const Problem& problem) {
         const std::optional<ir::BlockScaling> blocks = ir::BlockScalingOf(kind.scale, sparse);
         view.scale_run = blocks ? blocks->run : kind.scale == Scaling::kBlock ? kScaleRun : 0;
         view.scale_blocks = blocks ? 1 : 0;
+        if constexpr (requires { kind.scale_type; }) {
+          view.scale_packed = kind.scale_type == ScaleFactorType::kUe8m0 ? 1 : 0;
+        }
+        view.scale_by_row = kind.scale == Scaling::kRow ? 1 : 0;
         view.scale_rows = view.m;
-        if constexpr (requires {
-                        kind.groups;
-                        kind.layout;
-                      }) {
-          if (kind.scale == Scaling::kBlock && kind.layout == GroupLayout::kMasked) view.scale_rows = kind.m;
+        if constexpr (std::is_same_v<std::decay_t<decltype(kind)>, GroupedGemmProblem>) {
+          const bool apart = kind.scale == Scaling::kBlock && kind.layout == GroupLayout::kMasked && !kind.Gathers();
+          if (kind.Gathers()) view.scale_rows = kind.RowsOfA();
+          if (apart) view.scale_rows = kind.m;
+          view.scale_shared = view.kind == ProductView::kGroups && !apart ? 1 : 0;
+          view.a_rows = kind.RowsOfA();
+          view.d_rows = kind.RowsOfD();
         }
         if constexpr (requires { kind.scale_layout; }) {
           if (kind.scale_layout == ScaleLayout::kLinear) view.scale_blocks = 2;

@@ -46,6 +46,12 @@ struct ProductView {
   long long first_k;  // row of A and B at which K of the product in question begins, where products have parts of it
   long long scale_shift;  // kGroups: from the rows of A of the group in question to those of its scale factors
   long long scale_rows;   // of a matrix of A's scale factors
+  int scale_packed;       // 1: they are bytes, four runs of a row of A in a word, and whole 16 of a run of columns of B
+  int scale_shared;       // 1: those of A of all products are one matrix
+  int scale_by_row;       // 1: sums have a factor for each row of A and for each column of B
+  // kGroups: which rows of A, and of C and D, rows of the product are, of a_rows and d_rows; null: those of its number.
+  const int *a_row_indices, *d_row_indices;
+  long long a_rows, d_rows;
   int scale_blocks;     // 1, 2: both operands' are for each row and run, in blocks of 128 rows x 4 runs, or in rows
   int sparse_group;     // elements of a group of a sparse A, of which half are stored; 0: A is dense
   int sparse_wide;      // its elements have 16 or 32 bits
@@ -83,9 +89,21 @@ struct ProductView {
     return true;
   }
 
-  // The first element of a run of a row of A, or -1 if it lies outside of the image and counts as zeros. Rows and
-  // runs are below 2^31, so they are decomposed in 32 bits.
+  // The row of A, or of C and D, that row i of the product is; -1: none.
+  LS_BOTH static long long IndexedRow(const int* indices, long long rows, long long i) {
+    if (indices == 0) return i;
+    return indices[i] < 0 || indices[i] >= rows ? -1 : indices[i];
+  }
+  LS_BOTH long long RowOfA(long long i) const { return IndexedRow(a_row_indices, a_rows, i); }
+  LS_BOTH long long StoredRowOfD(long long i) const { return IndexedRow(d_row_indices, d_rows, i); }
+
+  // The first element of a run of a row of A, or -1 if it lies outside of the image, or of A, and counts as zeros. Rows
+  // and runs are below 2^31, so they are decomposed in 32 bits.
   LS_BOTH long long LeftStart(long long product, long long i, unsigned run_index) const {
+    if (OfMatrices()) {
+      i = RowOfA(i);
+      if (i < 0) return -1;
+    }
     if (OfMatrices()) return product * a.batch + i * a.pixel + first_k * a.element;
     const unsigned pixels = output[0] * output[1] * output[2];
     long long in[3];
@@ -171,14 +189,19 @@ struct ProductView {
     const long long block = (product * ((rows + 127) / 128) + i / 128) * blocks + factor / 4;
     return block * 512 + i % 32 * 16 + i % 128 / 32 * 4 + factor % 4;
   }
-  // Row i of the scale factors; those of all groups are of one matrix, or each has one of fewer rows.
+  // Row i of the scale factors; those of all groups are of one matrix, or each has one of fewer rows. REQUIRES: of rows
+  // that an index vector names, A has the row.
   LS_BOTH long long LeftScale(long long product, long long i, long long q) const {
-    const long long matrix = kind == kGroups && scale_rows == m ? 0 : product;
+    const long long matrix = scale_shared ? 0 : product;
+    i = a_row_indices == 0 ? i + scale_shift : RowOfA(i);
     if (scale_blocks) return BlockScale(matrix, m, i, q);
+    const long long run_of_k = q / scale_run;
+    if (scale_packed) return ((matrix * ((Runs(k) + 3) / 4) + run_of_k / 4) * scale_rows + i) * 4 + run_of_k % 4;
     return (matrix * Runs(k) + q / scale_run) * scale_rows + i;
   }
   LS_BOTH long long RightScale(long long product, long long q, long long j) const {
     if (scale_blocks) return BlockScale(product, n, j, q);
+    if (scale_packed) return (product * Runs(n) + j / scale_run) * ((Runs(k) + 15) / 16 * 16) + q / scale_run;
     return (product * Runs(n) + j / scale_run) * Runs(k) + q / scale_run;
   }
 };

@@ -47,6 +47,7 @@ GroupedGemmProblem Shortened(GroupedGemmProblem p, const Schedule& s) {
   p.m = Shorten(p.m, s.tile_m, 2 * kFullTiles);
   p.n = Shorten(p.n, s.tile_n, kFullTiles);
   p.k = Shorten(p.k, s.tile_k, Blocks(s) * (p.DividesK() ? p.groups : 1));
+  p.a_rows = p.d_rows = 0;
   return p;
 }
 ConvProblem Shortened(ConvProblem p, const Schedule& s) {

@@ -46,10 +46,12 @@ static_assert(sizeof(ReferenceArguments::epilogue) == sizeof(EpilogueArguments))
 
 ReferenceArguments ReferenceArgumentsOf(const Problem& problem, const GemmArguments& roles,
                                         const EpilogueArguments& totals) {
-  const ProductView view = ViewOf(problem);
+  ProductView view = ViewOf(problem);
+  view.a_row_indices = roles.a_row_indices;
+  view.d_row_indices = roles.d_row_indices;
   const auto number = [&](OperandRole role) { return static_cast<const float*>(runtime::AddressOf(roles, role)); };
   ScalePointers scales{};
-  if (view.scale_run != 0) {
+  if (view.scale_run != 0 || view.scale_by_row != 0) {
     scales.a = roles.scale_a;
     scales.b = roles.scale_b;
   }

@@ -119,7 +119,7 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
       if (index < 0) return 0.0f;
     }
     const float element = ElementOf(a, start + index * at.a.element);
-    return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row + at.scale_shift, q));
+    return at.scale_run == 0 ? element : element * Scale(scales.a, at.LeftScale(batch, row, q));
   }
   __device__ float Right(long long batch, long long q, long long column) const {
     const unsigned tap = RunOf(q);
@@ -152,6 +152,10 @@ struct View : CheckArguments<A_TYPE, B_TYPE, C_TYPE, OUT, BIAS> {
   }
   __device__ double ScaleOfSum() const {
     return scales.tensor_a == 0 ? 1.0 : (double)*scales.tensor_a * *scales.tensor_b;
+  }
+  __device__ double ScaleOfElement(long long batch, long long row, long long column) const {
+    if (at.scale_by_row == 0) return 1.0;
+    return (double)Widen(((const float*)scales.a)[batch * at.m + row]) * ((const float*)scales.b)[batch * at.n + column];
   }
   __device__ double Scaled(double value) const { return scales.d == 0 ? value : value * scales.d[0]; }
 };

@@ -36,7 +36,8 @@ constexpr NumberHint kConvNumbers[] = {{"n", 4, 0.5},      {"d", 6, 0.2},   {"h"
                                        {"s", 5, 1},        {"pad", 3, 0.5}, {"stride", 3, 0.3}, {"dilation", 3, 0.2},
                                        {"groups", 8, 0.15}};
 
-constexpr NumberHint kGroupedNumbers[] = {{"groups", 12, 1}, {"m", 400, 1}, {"n", 400, 1}, {"k", 400, 1}};
+constexpr NumberHint kGroupedNumbers[] = {{"groups", 12, 1}, {"m", 400, 1},        {"n", 400, 1},
+                                          {"k", 400, 1},     {"a_rows", 400, 0.5}, {"d_rows", 400, 0.5}};
 
 const NumberHint& HintOf(std::string_view kind, std::string_view key) {
   std::span<const NumberHint> hints = kGemmNumbers;
@@ -128,6 +129,7 @@ class ProblemDraw {
     if (row.name.starts_with("align_")) {
       return dice_.Chance(0.06) ? std::optional(Cat(int64_t{1} << dice_.Below(9))) : std::nullopt;
     }
+    if (row.name == "a_rows" || row.name == "d_rows") return DrawStoredRows(row, hint);
     if (row.values == "number") return Given(row, hint.chance) ? std::optional(DrawNumber(row, hint)) : std::nullopt;
     if (row.values.starts_with("number")) {  // of each dimension
       return Given(row, hint.chance) ? std::optional(DrawList(row, hint)) : std::nullopt;
@@ -146,6 +148,15 @@ class ProblemDraw {
     if (row.name == "groups") return Cat(DrawGroups(hint.usually));
     if (reach_ == DrawReach::kWritten && dice_.Chance(0.05)) return Cat(dice_.Scaled(1, int64_t{1} << 40));
     return Cat(DrawExtent(dice_, hint.usually));
+  }
+
+  // Mostly where an index vector says which row is where; that was drawn before.
+  std::optional<std::string> DrawStoredRows(const ir::GrammarRow& row, const NumberHint& hint) {
+    const std::string_view way = row.name == "a_rows" ? "gather" : "scatter";
+    const bool indexed = std::any_of(words_.begin(), words_.end(), [&](const std::string& word) {
+      return word.starts_with("rows=") && word.find(way) != std::string::npos;
+    });
+    return dice_.Chance(indexed ? hint.chance : 0.01) ? std::optional(DrawNumber(row, hint)) : std::nullopt;
   }
 
   // Mostly with a type of D that it has, in place of the one that was drawn before.
