@@ -77,7 +77,6 @@ Status RoleVerifier::CheckLoad(const Op& op) {
 
 // Rows are as wide as the swizzle, so that each of them begins at an address that a bulk copy may have.
 Status RoleVerifier::CheckLoadRows(const Op& op) {
-  constexpr int kThreadsOfWarp = 32;
   const auto& attrs = op.As<RowLoadAttrs>();
   LS_TRY(FillTile(op, attrs.tile));
   LS_TRY(Needs({Binding::kMapA}));
@@ -93,9 +92,9 @@ Status RoleVerifier::CheckLoadRows(const Op& op) {
   const SharedLayout& box = program_.FindParam(Binding::kMapA)->box;
   if (box.outer != 1 || box.inner != layout.inner || box.type != layout.type)
     return Broken(9, "the box of map_a is not a row of the tile");
-  // The slot is full when the bytes of all warps have come: none of them can fall a lap of the ring behind.
-  if ((role_->warps - 1) * kThreadsOfWarp * attrs.at_once >= attrs.rows)
-    return Broken(11, Cat("of ", role_->warps, " warps the last one copies none of ", attrs.rows, " rows"));
+  // No slot becomes full without one of the warps, so that none is a lap of the ring late.
+  if (role_->warps * attrs.at_once > attrs.rows)
+    return Broken(11, Cat(role_->warps, " warps have no copy each of ", attrs.rows, " rows"));
   values_[op.operands[0]].tma_bytes += layout.CopiedBytes() * program_.ctas;
   return Ok();
 }

@@ -90,7 +90,7 @@ OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corne
 
 int RowLoader::WarpsFor(const MatrixOperand& matrix, const OperandParts& parts, int at_once) {
   const int rows = matrix.tile.outer / parts.Count(matrix.operand);
-  return std::min(kGatherWarps, base::CeilDiv(rows, at_once * 32));
+  return std::min(kGatherWarps, base::CeilDiv(rows, at_once));
 }
 
 int RowLoader::StartRegisters() const {

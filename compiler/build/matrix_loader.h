@@ -53,7 +53,7 @@ class RowLoader final : public OperandLoader {
   RowLoader(const LoadTarget& target, const MatrixOperand& matrix, const OperandParts& parts, int at_once)
       : OperandLoader(target), matrix_(matrix), parts_(parts), at_once_(at_once) {}
 
-  // Warps that issue the copies, each some of every block of K: one that has none could fall a lap of the ring behind.
+  // Warps that issue the copies. Each has some of every block of K: no slot becomes full without it.
   static int WarpsFor(const MatrixOperand& matrix, const OperandParts& parts, int at_once);
 
   int StartRegisters() const override;

@@ -3,6 +3,20 @@
 #include "compiler/emit/emit_role.h"
 
 namespace laneshift::compiler {
+namespace {
+
+// The first of the rows that a thread copies: the warps take turns, so that each of them issues as many copies.
+Value* FirstCopiedRow(Emitter& e, const RoleContext& cx, int at_once) {
+  auto& b = e.ir();
+  Value* thread = cx.thread;
+  if (const int warps = cx.threads / 32; warps > 1) {
+    Value* lane = b.CreateMul(b.CreateAnd(thread, e.C32(31)), e.C32(static_cast<uint32_t>(warps)));
+    thread = b.CreateAdd(lane, b.CreateLShr(thread, e.C32(5)));
+  }
+  return b.CreateMul(thread, e.C32(static_cast<uint32_t>(at_once)));
+}
+
+}  // namespace
 
 using ir::Op;
 using ir::SharedLayout;
@@ -29,7 +43,7 @@ void RoleEmitter::TmaLoad(const Op& op) {
 // Each thread loads the indices of its rows once a tile, and keeps them for all blocks of K.
 void RoleEmitter::FindRows(const Op& op) {
   const auto& attrs = op.As<ir::FindRowsAttrs>();
-  Value* own = b_.CreateMul(cx_.thread, e_.C32(static_cast<uint32_t>(attrs.at_once)));
+  Value* own = FirstCopiedRow(e_, cx_, attrs.at_once);
   const int step = attrs.at_once * cx_.threads;
   std::vector<Value*> rows;
   for (int first = 0; first < attrs.rows; first += step) {
@@ -49,7 +63,7 @@ void RoleEmitter::LoadRows(const Op& op) {
   Value* tile = Tile(slot, attrs.tile);
   if (Value* part = PartOffset(attrs.to, layout, attrs.rows)) tile = e_.Offset(tile, part);
   const int step = attrs.at_once * cx_.threads;
-  Value* own = b_.CreateMul(cx_.thread, e_.C32(static_cast<uint32_t>(attrs.at_once)));
+  Value* own = FirstCopiedRow(e_, cx_, attrs.at_once);
   const auto copy = [&](int first) {
     Value* place = e_.Offset(tile, b_.CreateMul(own, e_.C32(static_cast<uint32_t>(layout.Span()))));
     const auto begin = rows.begin() + first / cx_.threads;
