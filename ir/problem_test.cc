@@ -172,7 +172,6 @@ INSTANTIATE_TEST_SUITE_P(
         ProblemLine{"gemm m=1 n=1 k=1 a=f32", "f32 in memory is a=tf32"},
         ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 sum=exact", "use f32, fast"},
         ProblemLine{"gemm m=1 n=1 k=1 a=f16 sum=fast", "sum=fast is for e4m3 and e5m2"},
-        ProblemLine{"gemm m=1 n=1 k=1 a=e4m3 scale=row", "use none, tensor"},
         ProblemLine{"gemm m=1 n=1 k=1 a=ue8m0", "a=ue8m0 is not a type"},
         ProblemLine{"gemm m=1 n=128 k=128 a=e4m3 scale=block epilogue=swiglu:halves", "scale=block does not support"},
         ProblemLine{"grouped_gemm groups=2 m=9 n=64 k=64 a=e2m1 scale=nv epilogue=swiglu:halves",
