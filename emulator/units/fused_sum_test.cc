@@ -335,6 +335,25 @@ TEST(FusedSum, ScaledTilesEqualTheDefinition) {
   }
 }
 
+TEST(FusedSum, GroupsBelowTheLeastTopAreNotNothing) {
+  constexpr int kK = 64, kN = 8;
+  OperandRows a, b;
+  const std::vector<uint32_t> ones(kN * kK, 2);  // e2m1
+  a.LoadCodes(Side::kA, ElementType::kE2m1, 1, kK, ones.data(), false);
+  b.LoadCodes(Side::kB, ElementType::kE2m1, kN, kK, ones.data(), false);
+  const std::vector<uint8_t> factors(2 * kN, 57);  // 2^-140 together, and the adder's least top is -133
+  a.LoadScales(ScaleType::kUe8m0, 2, factors.data());
+  b.LoadScales(ScaleType::kUe8m0, 2, factors.data());
+  SumOptions options;
+  options.adder = Tcgen05FourBitAdder();
+  options.accumulate = false;
+  for (const VectorSums* loops : RunnableVectorSums()) {
+    std::vector<uint32_t> cells(kN);
+    SumGroups(*loops, a, b, options, {cells.data(), kN});
+    for (uint32_t cell : cells) EXPECT_EQ(std::bit_cast<float>(cell), 0x1p-134f) << loops->name;
+  }
+}
+
 TEST(FusedSum, AWholeTileOfLargestProductsDoesNotOverflow) {
   // 16 products of 2047^2 at one exponent and an accumulator are the most that an int32 must hold.
   OperandRows a, b;

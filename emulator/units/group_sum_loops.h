@@ -75,8 +75,8 @@ class GroupSums {
     const Longs word = __builtin_convertvector(old, Longs), field = word >> 23 & 0xff, none = {};
     const Longs exponent = (field > 1 ? field : none + 1) - 127 - o_.scale_d;
     Longs left = field == 255;
-    Longs top = none + o_.adder.floor;
-    top = ((word & 0x7fffffff) != 0) & (exponent > top) ? exponent : top;
+    Longs something = (word & 0x7fffffff) != 0, top = none + o_.adder.floor;
+    top = something & (exponent > top) ? exponent : top;
     Doubles terms[OperandRows::kMaxK / kLeastGroup + 1];
     terms[0] = __builtin_convertvector(cell, Doubles) * std::bit_cast<double>(int64_t{1023 - o_.scale_d} << 52);
     size_t of_row = Offset(m, static_cast<size_t>(groups_)), of_columns = static_cast<size_t>(n);
@@ -90,11 +90,12 @@ class GroupSums {
       const Doubles term = __builtin_convertvector(sum, Doubles) * factor * factors_a_.value[of_row];
       scale += factors_a_.exponent[of_row];
       left |= scale > kTopRange;  // also those of NaN factors
+      something |= term != 0;
       top = (term != 0) & (scale > top) ? scale : top;
       terms[g + 1] = term;
     }
     // Where nothing is to be added the top says nothing.
-    left |= ((top != o_.adder.floor) & (top < -kTopRange)) | (top > kTopRange);
+    left |= (something & (top < -kTopRange)) | (top > kTopRange);
     top = top > -kTopRange ? top : none - kTopRange;
     top = top < kTopRange ? top : none + kTopRange;
     const Doubles inverse = reinterpret_cast<Doubles>((1023 + o_.adder.keep - top) << 52);
