@@ -147,8 +147,8 @@ struct LoadAttrs {
   Binding Map() const { return MapOf(operand, component); }
   bool operator==(const LoadAttrs&) const = default;
 };
-// Which rows of A `rows` rows of a tile are, for bulk copies of `at_once` of them. Of W warps warp w has copies w, w + W
-// and so on, its lane l the l-th of these and each 32nd one after it.
+// Which rows of A `rows` rows of a tile are, for bulk copies of `at_once` of them. Of W warps warp w has copies w,
+// w + W and so on, its lane l the l-th of these and each 32nd one after it.
 struct FindRowsAttrs {
   int rows = 0, at_once = 1;
   bool operator==(const FindRowsAttrs&) const = default;

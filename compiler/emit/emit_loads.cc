@@ -5,7 +5,7 @@
 namespace laneshift::compiler {
 namespace {
 
-// The first of the rows that a thread copies: the warps take turns, so that each of them issues as many copies.
+// The first of the rows that a thread copies: those of the warps alternate, so that each of them issues as many.
 Value* FirstCopiedRow(Emitter& e, const RoleContext& cx, int at_once) {
   auto& b = e.ir();
   Value* thread = cx.thread;

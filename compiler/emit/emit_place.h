@@ -40,8 +40,8 @@ class ElementIndex {
 // The row of D before which those of a tile are inside: that of its group, where rows belong to groups.
 Value* EndOfRows(const RoleContext& cx);
 
-// The row of A, or of C and D, that a row of the product is; the same one where no index vector says otherwise. `inside`:
-// it is one of a group, and the operand has that row. Where it is of no group, `row` is `outside`, if given.
+// The row of A, or of C and D, that a row of the product is; the same one where no index vector says otherwise.
+// `inside`: it is one of a group, and the operand has that row. Where it is of no group, `row` is `outside`, if given.
 struct StoredRow {
   Value *inside, *row;
 };
