@@ -308,7 +308,7 @@ constexpr Broken kBroken[] = {
     {8, kRows, "rows.find %37 rows=64", "rows.find %37 rows=64 at_once=4", "sm_90a has no bulk copies of 4 rows"},
     {9, kRows, "tile=a rows=64 to=n", "tile=a rows=32 to=n", "its 32 rows are not a part of the tile's"},
     {9, kRows, "map_a box=bf16[m:1 k:64]", "map_a box=bf16[m:8 k:64]", "the box of map_a is not a row of the tile"},
-    {6, kRows, "kind=load warps=2+2", "kind=load warps=2+2 elected", "it is for whole warps; the role is elected"},
+    {6, kRows, "kind=load warps=2+2", "kind=load warps=2+1 elected", "it is for whole warps; the role is elected"},
     {9, kRowScaled, "  param base_scale_b\n", "", "param base_scale_b is not declared"},
     {8, kParts, "raster=8 source=parts_of_k", "raster=8 source=parts_of_k slices=2", "tiles of groups are not cut into slices"},
     {7, kParts, "= %3, %5, %6, %7 raster=8 source=parts_of_k", "= %3, %5, %6 raster=8 source=parts_of_k", "it has an operand about K if and only if tiles are cut into slices or have parts of K"},

@@ -26,7 +26,7 @@ struct ConvolutionGraph {
   std::vector<int64_t> ids;  // of the tensors in memory
 };
 
-// What the pass of the problem computes, summed in f32. kUnsupported: a step of the epilogue is none of cuDNN's;
+// What the pass of the problem computes, summed in f32. kUnsupported: cuDNN lacks a step of the epilogue;
 // kDriver: cuDNN does not take such a convolution. REQUIRES: `problem` is complete.
 Result<ConvolutionGraph> DescribeConvolution(const Functions& functions, const ConvProblem& problem, GraphScope scope);
 

@@ -138,10 +138,11 @@ class ProblemDraw {
     if (row.values == "steps") return Given(row, 0.4) ? std::optional(DrawSteps()) : std::nullopt;
     if (row.name == "d_scale") return Given(row, 0.2) ? std::optional(DrawOutputScaling()) : std::nullopt;
     if (row.name == "scale_layout") return DrawScaleLayout();
+    if (row.name == "scale_type" && !SaysMoreOf({"scale=block"})) return std::nullopt;
     if (row.name == "sparse") return dice_.Chance(0.12) ? std::optional(DrawSparsity()) : std::nullopt;
-    const bool follows = row.usual.starts_with("that of");
+    const double chance = row.usual.starts_with("that of") ? 0.15 : row.name == "scale_type" ? 1 : 0.35;
     const std::vector<std::string> choices = ChoicesOf(row.values);
-    return Given(row, follows ? 0.15 : 0.35) ? std::optional(dice_.Of(choices)) : std::nullopt;
+    return Given(row, chance) ? std::optional(dice_.Of(choices)) : std::nullopt;
   }
 
   std::string DrawNumber(const ir::GrammarRow& row, const NumberHint& hint) {
@@ -168,11 +169,15 @@ class ProblemDraw {
     return mx ? "mx" : "nv";
   }
 
-  // Mostly of factors that have one; the scaling was drawn before.
+  // Whether to say more of scale factors: mostly of those that the key is for; the scaling was drawn before.
+  bool SaysMoreOf(std::initializer_list<std::string_view> scalings) {
+    const bool fits = std::any_of(words_.begin(), words_.end(), [&](const std::string& word) {
+      return std::find(scalings.begin(), scalings.end(), word) != scalings.end();
+    });
+    return dice_.Chance(fits ? 0.4 : 0.02);
+  }
   std::optional<std::string> DrawScaleLayout() {
-    const bool blocks = std::any_of(words_.begin(), words_.end(),
-                                    [](const std::string& word) { return word == "scale=mx" || word == "scale=nv"; });
-    if (!dice_.Chance(blocks ? 0.4 : 0.02)) return std::nullopt;
+    if (!SaysMoreOf({"scale=mx", "scale=nv"})) return std::nullopt;
     return dice_.Chance(0.8) ? "linear" : "128x4";
   }
 
