@@ -50,7 +50,7 @@ constexpr Key kKeys[] = {
     {"bias",     &GemmProblem::bias,     kOptional, "a vector to add: one value for each row of D (m), or each column (n)"},
     {"epilogue", &GemmProblem::epilogue, kOptional, "steps from the accumulator to D, joined by +; see laneshift help epilogue", "none"},
     {"sum",      &GemmProblem::sum,      kOptional, "how products are summed; fast: as the tensor core does (e4m3, e5m2); saturate: clamped to s32 (s8, u8)"},
-    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1); of twice as many with sparse=a"},
+    {"scale",    &GemmProblem::scale,    kOptional, "scale factors of floats of 8 bits or fewer: one each (tensor), one for each row of A and column of B (row; s8 and u8, too), by blocks of 128 (block; e4m3, e5m2), ue8m0 for 32 of k (mx), ue4m3 for 16 of k (nv; e2m1); of twice as many with sparse=a"},
     {"scale_type", &GemmProblem::scale_type, kOptional, "of the scale factors of scale=block: f32, or ue8m0, packed (docs/block-scaling.md)"},
     {"scale_layout", &GemmProblem::scale_layout, kOptional, "how the factors of scale=mx and nv lie in memory: 128x4, in blocks of 128 rows x 4 factors (cuBLASLt, CUTLASS), or linear: row-major, which a kernel reorders first"},
     {"d_scale",  &GemmProblem::d_scale,  kOptional, "D in blocks with scale factors that the kernel computes: ue8m0 for 32 columns (mx), or of e2m1 ue4m3 for 16 (nv)"},
