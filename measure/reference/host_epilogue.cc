@@ -35,10 +35,6 @@ ValueRange Saturated(DataType type, const ValueRange& value) {
 // After one operation in f32.
 ValueRange Rounded(const ValueRange& value) { return value.Widened(kUnitRoundoff * value.Magnitude()); }
 
-}  // namespace
-
-namespace {
-
 // With the index vectors in the host's memory.
 ProductView ViewOf(const Problem& problem, const HostOperands& operands) {
   ProductView view = measure::ViewOf(problem);
