@@ -154,7 +154,8 @@ constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
 constexpr int kLeastSharedBlocks = 2;                                   // of K, of one of these
 constexpr int kMostSlices = 256;                                        // that a schedule can say
-constexpr int kSharingCtas[] = {2, 4, 8};                               // of a cluster that share a tile
+// CTAs of a cluster that share a tile, and the part of the SMs on which GPCs have room for such clusters (H200).
+constexpr std::pair<int, double> kSharingCtas[] = {{2, 1.0}, {4, 0.91}, {8, 0.85}};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
@@ -479,8 +480,9 @@ class ShapeList {
   void AddSharedTiles(Schedule shape) {
     if (contraction_.HasDeviceSizes() || shape.b_keep > 0) return;
     const int64_t tiles = TilesOf(shape), blocks = contraction_.Under(problem_, shape).Iterations(shape);
-    for (const int ctas : kSharingCtas) {
-      if (ctas * tiles > target_.default_sm_count || kLeastSharedBlocks * ctas > blocks) return;
+    for (const auto& [ctas, part] : kSharingCtas) {
+      const double room = part * target_.default_sm_count;
+      if (static_cast<double>(ctas * tiles) > room || kLeastSharedBlocks * ctas > blocks) return;
       shape.cluster_k = ctas;
       AddPoint(shape);
     }

@@ -416,9 +416,9 @@ class StepWriter {
   void WriteSplitK(const Op& op, StepList& steps) {
     if (part_.parts == 1) return;
     if (op.kind == OpKind::kStoreClusterSums)
-      return Add(steps, {.kind = StepKind::kStage, .bytes = Elements() * kSumBytes, .elements = Elements()});
+      return Add(steps, {.kind = StepKind::kStoreSums, .bytes = Elements() * kSumBytes});
     if (op.kind == OpKind::kAddClusterSums)
-      return Add(steps, {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * program_.cluster_k});
+      return Add(steps, {.kind = StepKind::kAddSums, .bytes = Elements() * kSumBytes * (program_.cluster_k - 1)});
     if (op.kind == OpKind::kPartialStore)
       return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
     if (op.kind == OpKind::kPartialSum)
