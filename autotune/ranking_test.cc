@@ -446,7 +446,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "36:2ef9ea5d4f3d02d1ea46586a5de662ad";
+  constexpr std::string_view kChoices = "36:9447c6db45d51409af30a5cff149143b";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {
