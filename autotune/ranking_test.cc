@@ -446,7 +446,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "36:9447c6db45d51409af30a5cff149143b";
+  constexpr std::string_view kChoices = "36:71f48b8c46a31eb5f27b3f4c8f5e0db1";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {
