@@ -79,7 +79,7 @@ LS_INLINE void PartOf(const Numbers& numbers, int v, Integers<kFloats>& part) {
   part = __builtin_convertvector(own, Integers<kFloats>);
 }
 
-// kRows rows of A from row m0 on; the last one again where there are fewer.
+// kRows rows of A from row m0 on, which is a multiple of that; the last one again where there are fewer.
 template <int kRows>
 struct RowBlock {
   const float* values[kRows];
@@ -93,7 +93,7 @@ struct RowBlock {
       const int m = m0 + std::min(r, count - 1);
       values[r] = a.values() + a.At(m, 0);
       exponents[r] = a.exponents() + 2 * a.At(m, 0);
-      range.Include(a.range(m));
+      if (r % OperandRows::kRangeRows == 0) range.Include(a.range(m));
     }
   }
   // Rows of zeros leave C and its rounding; without C they leave zeros.
