@@ -59,7 +59,7 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
     for (const RegisterMove& move : self.moves) warp.Apply(move);
     if (unwritten && warp.cta().cluster().checks()) {
       warp.cta().cluster().machine().hazards->Add(
-          HazardKind::kUninitialisedTensor, self.place,
+          HazardKind::kUninitialisedTensor, PlaceOf(self),
           Cat("lane ", unwritten->lane, " column ", unwritten->column, " was never written"));
     }
     return true;

@@ -129,12 +129,12 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
       Cluster& own = self.warp->cta().cluster();
       auto report = ExecuteMma(*plan, own.machine().arithmetic, states, own.host().operands);
       if (!report.has_value()) {
-        own.SetFault({FaultKind::kIllegalInstruction, self.place, report.error().message});
+        own.SetFault({FaultKind::kIllegalInstruction, PlaceOf(self), report.error().message});
         return false;
       }
       own.NotePolicies(report->used);
       if (report->unwritten && own.checks()) {
-        own.machine().hazards->Add(HazardKind::kUninitialisedTensor, self.place,
+        own.machine().hazards->Add(HazardKind::kUninitialisedTensor, PlaceOf(self),
                                    Cat("operand ", report->unwritten->role, ": lane ", report->unwritten->cell.lane,
                                        " column ", report->unwritten->cell.column, " was never written"));
       }
@@ -237,13 +237,13 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
         BarrierSlot* barrier = own.FindBarrier(*cta, offset);
         if (barrier == nullptr) continue;
         if (own.checks() && cta->done() && cta != &self.warp->cta()) {
-          own.machine().hazards->Add(HazardKind::kRemoteLifetime, self.place,
+          own.machine().hazards->Add(HazardKind::kRemoteLifetime, PlaceOf(self),
                                      Cat("CTA rank ", cta->rank(), " ended before this commit arrived there"));
         }
         barrier->Tell(self.covered);
         if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
         if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
-          own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
+          own.SetFault({FaultKind::kLaunchFailure, PlaceOf(self), arrived.error().message});
           return false;
         }
       }

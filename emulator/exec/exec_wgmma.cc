@@ -74,7 +74,7 @@ bool Execute(const PlannedWgmma& plan, const Instruction& i, size_t first, Cta& 
   const auto done =
       ExecuteWgmma(plan, cluster.machine().arithmetic, cta.shared().Window(), std::span(a).first(4 * i[1].count), d,
                    std::span(metadata).first(i.modifiers & kSparse ? 4 : 0), buffers);
-  if (!done.has_value()) cluster.SetFault({FaultKind::kIllegalInstruction, self.place, done.error().message});
+  if (!done.has_value()) cluster.SetFault({FaultKind::kIllegalInstruction, PlaceOf(self), done.error().message});
   return done.has_value();
 }
 
@@ -94,7 +94,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   }
   const size_t first = static_cast<size_t>(w.index() / 4) * 4;
   for (size_t q = 0; q < 4 && w.checks(); ++q) CheckFence(*cta.warps[first + q], i);
-  auto op = std::make_shared<AsyncOp>();
+  OpHandle op = cluster.NewOperation();
   op->kind = AsyncKind::kWgmma;
   op->warp = &w;
   op->lane = -1;

@@ -153,55 +153,14 @@ bool Written(const AsyncOp::SharedUse& use) {
 
 }  // namespace
 
-bool IsTensorQueue(AsyncKind kind) {
-  return kind == AsyncKind::kMma || kind == AsyncKind::kTensorCopy || kind == AsyncKind::kTensorShift ||
-         kind == AsyncKind::kCommit;
-}
-
-std::string_view NameOf(AsyncKind kind) {
-  switch (kind) {
-    case AsyncKind::kBulkLoad:
-      return "bulk load";
-    case AsyncKind::kBulkStore:
-      return "bulk store";
-    case AsyncKind::kCopy:
-      return "cp.async";
-    case AsyncKind::kMma:
-      return "tcgen05.mma";
-    case AsyncKind::kTensorCopy:
-      return "tcgen05.cp";
-    case AsyncKind::kTensorShift:
-      return "tcgen05.shift";
-    case AsyncKind::kCommit:
-      return "tcgen05.commit";
-    case AsyncKind::kTensorLoad:
-      return "tcgen05.ld";
-    case AsyncKind::kTensorStore:
-      return "tcgen05.st";
-    case AsyncKind::kWgmma:
-      return "wgmma";
-    case AsyncKind::kRemoteStore:
-      return "st.async or red.async";
-    case AsyncKind::kCancel:
-      return "clusterlaunchcontrol.try_cancel";
-  }
-  return "operation";
+SourcePlace PlaceOf(const AsyncOp& op) {
+  SourcePlace place = op.warp->Here(op.lane);
+  place.line = op.at.line;
+  return place;
 }
 
 void Cluster::Hazard(HazardKind kind, const AsyncOp& op, std::string message) {
-  if (machine().hazards != nullptr) machine().hazards->Add(kind, op.place, std::move(message));
-}
-
-bool AsyncOp::SharedUse::Overlaps(uint32_t begin, uint32_t end) const {
-  if (begin >= range.end || range.begin >= end) return false;
-  if (granules == nullptr) return true;
-  bool any = false;
-  ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
-    const auto mine = std::lower_bound(granules->begin(), granules->end(), word.block,
-                                       [](const GranuleWord& w, uint32_t block) { return w.block < block; });
-    any |= mine != granules->end() && mine->block == word.block && (mine->mask & word.mask) != 0;
-  });
-  return any;
+  if (machine().hazards != nullptr) machine().hazards->Add(kind, PlaceOf(op), std::move(message));
 }
 
 void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
@@ -431,10 +390,6 @@ void Cluster::FindPredecessors(AsyncOp& op) {
       });
 }
 
-AsyncOp::~AsyncOp() {
-  if (ledger != nullptr) ledger->Give(counted_bytes);
-}
-
 namespace {
 
 // The host memory of an operation, including its record and its entries among the pending ones.
@@ -451,7 +406,6 @@ bool Cluster::Issue(const OpHandle& op) {
   op->serial = ++op_serial_;
   if (trace_ != nullptr) op->issued_at = Steps();
   NoteChange();
-  op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) FindPredecessors(*op);
   if (RepeatsStore(*op, unreleased_)) op->global.clear();
