@@ -315,6 +315,11 @@ template <typename Copy>
 void ForEachCopied(const TensorRun& run, Copy copy) {
   if (run.flip == 0 || ((run.shared | run.bytes | run.flip) & 15) != 0) return run.ForEachPiece(copy);
   constexpr std::integral_constant<uint32_t, 16> kPiece{};
+  if (run.bytes == 128) {
+#pragma GCC unroll 8
+    for (uint32_t at = 0; at < 128; at += kPiece) copy(at, run.shared + (at ^ run.flip), kPiece);
+    return;
+  }
   for (uint32_t at = 0; at < run.bytes; at += kPiece) copy(at, (run.shared + at) ^ run.flip, kPiece);
 }
 
