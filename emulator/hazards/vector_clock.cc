@@ -14,6 +14,7 @@ bool VectorClock::KnowsLane(const Epoch& moment) const {
 
 void VectorClock::Learn(const Epoch& moment) {
   if (moment.lane == kAllLanes) {
+    if (known_.capacity() == 0) known_.reserve(std::max<size_t>(16, moment.agent + size_t{1}));
     if (known_.size() <= moment.agent) known_.resize(moment.agent + size_t{1});
     known_[moment.agent] = std::max(known_[moment.agent], moment.clock);
     return;
@@ -24,6 +25,7 @@ void VectorClock::Learn(const Epoch& moment) {
     known.clock = std::max(known.clock, moment.clock);
     return;
   }
+  if (singles_.capacity() == 0) singles_.reserve(4);
   singles_.push_back(moment);
 }
 

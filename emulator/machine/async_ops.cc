@@ -444,41 +444,48 @@ void Cluster::RemovePending(const AsyncOp& op) {
 }
 
 bool Cluster::Complete(const OpHandle& op) {
+  const auto waits = [](const AsyncOp& one) {
+    return std::any_of(one.after.begin(), one.after.end(),
+                       [](const OpHandle& before) { return before->state == AsyncOp::State::kPending; });
+  };
+  if (op->state != AsyncOp::State::kPending) return true;
+  if (!waits(*op)) return TakeEffect(OpHandle(op));
   std::vector<OpHandle> open = {op};
   while (!open.empty()) {
     const OpHandle next = open.back();
-    if (next->state != AsyncOp::State::kPending) {
-      open.pop_back();
+    if (next->state == AsyncOp::State::kPending && waits(*next)) {
+      for (const OpHandle& before : next->after) {
+        if (before->state == AsyncOp::State::kPending) open.push_back(before);
+      }
       continue;
     }
-    bool waits = false;
-    for (const OpHandle& before : next->after) {
-      if (before->state != AsyncOp::State::kPending) continue;
-      open.push_back(before);
-      waits = true;
-    }
-    if (waits) continue;
     open.pop_back();
-    next->state = AsyncOp::State::kDone;
-    if (trace_ != nullptr) TraceOperation(*next);
-    NoteChange();
-    RemovePending(*next);
-    if (checks()) {
-      for (const AsyncOp::SharedUse& use : next->shared) {
-        if (!use.write && !Written(use)) {
-          Hazard(HazardKind::kUninitialisedShared, *next,
-                 Cat("this ", NameOf(next->kind), " reads shared memory from offset ", use.range.begin,
-                     " that nothing has written"));
-          break;
-        }
+    if (next->state == AsyncOp::State::kPending && !TakeEffect(next)) return false;
+  }
+  return true;
+}
+
+// REQUIRES: it is pending, and nothing that it follows is.
+bool Cluster::TakeEffect(const OpHandle& op) {
+  op->state = AsyncOp::State::kDone;
+  if (trace_ != nullptr) TraceOperation(*op);
+  NoteChange();
+  RemovePending(*op);
+  if (checks()) {
+    for (const AsyncOp::SharedUse& use : op->shared) {
+      if (!use.write && !Written(use)) {
+        Hazard(HazardKind::kUninitialisedShared, *op,
+               Cat("this ", NameOf(op->kind), " reads shared memory from offset ", use.range.begin,
+                   " that nothing has written"));
+        break;
       }
     }
-    if (next->effect && !next->effect(*next)) return false;
-    next->effect = nullptr;
-    // Kept until release when hazards are checked: they are what this operation is ordered after.
-    if (!checks()) next->after.clear();
-    if (next->kind == AsyncKind::kCommit) Release(next);
   }
+  if (op->effect && !op->effect(*op)) return false;
+  op->effect = nullptr;
+  // Kept until release when hazards are checked: they are what this operation is ordered after.
+  if (!checks()) op->after.clear();
+  if (op->kind == AsyncKind::kCommit) Release(op);
   return true;
 }
 

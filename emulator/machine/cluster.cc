@@ -408,9 +408,9 @@ BarrierSlot* Cluster::FindBarrier(Cta& cta, uint32_t offset) {
 }
 
 void Cluster::ReleaseTold(BarrierSlot& barrier, uint32_t parity) {
-  std::vector<OpHandle> told;
-  told.swap(barrier.told[parity & 1]);
-  for (const OpHandle& op : told) Release(op);
+  told_.swap(barrier.told[parity & 1]);
+  for (const OpHandle& op : told_) Release(op);
+  told_.clear();
 }
 
 }  // namespace laneshift::emulator

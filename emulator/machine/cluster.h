@@ -425,6 +425,7 @@ class Cluster {
   uint16_t NewAgent();
   void Hazard(HazardKind kind, const AsyncOp& op, std::string message);
   void RemovePending(const AsyncOp& op);
+  bool TakeEffect(const OpHandle& op);
 
   const Launch& launch_;
   OperationPool operations_;  // outlives all handles
@@ -457,6 +458,7 @@ class Cluster {
   OpHandle chain_;  // the end of a chain; null if another operation has come since, or its end is released
   std::vector<TensorPair> pairs_;
   size_t next_purge_ = 32;
+  std::vector<OpHandle> told_;             // of ReleaseTold; kept for its memory
   std::vector<OpHandle> unreleased_;       // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;          // not yet complete, in issue order
   std::optional<std::mt19937_64> random_;  // of random completion: constructing one costs as much as a small CTA
