@@ -152,7 +152,7 @@ class OperationPool {
  public:
   // It returns here when the last handle is gone. REQUIRES: this pool outlives it.
   OpHandle Take();
-  // Takes over what `other` has.
+  // Exchanges what the two have.
   void Refill(OperationPool& other) { free_.swap(other.free_); }
 
  private:

@@ -98,7 +98,7 @@ std::vector<std::string>& Told() {
   return *told;
 }
 
-// A loop that counts repeats no state: its user is told where it is long before a limit ends it.
+// A loop that counts repeats no state: news of where it is come long before a limit ends it.
 TEST(Progress, IsToldOfALoopThatCounts) {
   Options options;
   options.profile = Profile::kH200;
