@@ -166,6 +166,7 @@ CuResult DriverState::RunHeld() {
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
   machine.meter = meter.get();
+  machine.progress = options.progress;
   const uint64_t printed = std::min<uint64_t>(report.output.size(), options.limits.output);
   prints.Allow(options.limits.output - printed);
   TensorMapEdits map_edits;
@@ -188,7 +189,7 @@ CuResult DriverState::RunHeld() {
   static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.host_threads > 0 ? options.host_threads : cores;
   hazards.SetModules(std::move(texts));
-  meter->BeginLaunch();
+  meter->BeginLaunch(options.progress != nullptr ? options.progress_after : std::chrono::milliseconds(0));
   const auto begun = std::chrono::steady_clock::now();
   std::vector<GridResult> results = RunGrids(batch, crew, IsSmall(runs) ? 1 : threads);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;

@@ -32,7 +32,7 @@ __attribute__((constructor)) void Begin() {
     Print(settings.error().message);
     std::_Exit(2);
   }
-  if (!settings->quiet) settings->options.notice = Print;
+  if (!settings->quiet) settings->options.notice = settings->options.progress = Print;
   TheSession().options = settings->options;
   TheSession().report = settings->report;
   emulator::Configure(settings->options);
