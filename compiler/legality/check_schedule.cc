@@ -212,8 +212,8 @@ Status CheckSharedTiles(const Contraction& contraction, const Schedule& s, const
     return Refused("the loop over the K blocks of a small gathered filter is unrolled; use cluster_k=1");
   const int64_t blocks = contraction.Iterations(s);
   if (s.cluster_k <= blocks) return Ok();
-  return Refused(Cat("a tile has ", blocks, " blocks of K, which ", s.cluster_k,
-                     " CTAs cannot share; use a smaller cluster_k or a smaller tile k"));
+  return Refused(Cat("cluster_k=", s.cluster_k, " CTAs cannot share a tile that has ", blocks,
+                     blocks == 1 ? " block" : " blocks", " of K; use a smaller cluster_k or a smaller tile k"));
 }
 
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.

@@ -104,7 +104,7 @@ class RoleTracer {
 
   Status WalkTiles(const Op& op) {
     const auto& attrs = op.As<WorkAttrs>();
-    // CTAs of a cluster that share a tile have rings of operands of their own: any number of blocks stands for a part.
+    // Each CTA of a cluster that shares a tile has its own ring of operands: any number of blocks stands for a part.
     if (program_.cluster_k > 1) {
       LS_ASSIGN(const int64_t blocks, Known(op, kWorkTileOperands));
       values_[op.result + 3] = 0;
