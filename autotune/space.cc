@@ -32,7 +32,7 @@ using target::Target;
 constexpr int kMergedChannels[] = {32, 64};  // of merged groups: wider ones multiply more zeros
 constexpr int kMostMergedChannels = 256;     // where only all groups together are whole blocks of K
 constexpr int kLeastReuseStages = 3;         // activations in use, being released, and on their way
-constexpr int kLeastBlock = 16;  // elements of a block of K
+constexpr int kLeastBlock = 16;              // elements of a block of K
 // Extents of an output tile along the rows of the matrix instruction.
 constexpr int kRows[] = {128, 64};
 constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with two blocks each
@@ -42,6 +42,7 @@ constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow t
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
 constexpr int kLeastSharedBlocks = 2;                                   // of K, of one of these
+constexpr int64_t kLongK = 16384;                                       // of matrices: it may be pixels
 constexpr int kMostSlices = 256;                                        // that a schedule can say
 // CTAs of a cluster that share a tile, and the part of the SMs on which GPCs have room for such clusters (H200).
 constexpr std::pair<int, double> kSharingCtas[] = {{2, 1.0}, {4, 0.91}, {8, 0.85}};
@@ -64,7 +65,11 @@ constexpr double kSharedPart = 0.5;                // of a tile's rows: so many 
 class ShapeList {
  public:
   ShapeList(const Problem& problem, const ScheduleConstraint& constraint, const Target& target)
-      : problem_(problem), contraction_(compiler::ContractionOf(problem)), constraint_(constraint), target_(target) {
+      : problem_(problem),
+        reuse_(UsualReuse(problem, constraint)),
+        contraction_(compiler::ContractionOf(problem, Schedule{.reuse = reuse_})),
+        constraint_(constraint),
+        target_(target) {
     const double cached = PublishedMachine(target).l2_bytes * 1e6 * kUseOfL2;
     const auto bytes = [](const compiler::OperandSource& source) {
       return static_cast<double>(source.BytesOf(source.memory.Elements()));
@@ -79,7 +84,7 @@ class ShapeList {
     if (asks) return std::move(shapes_);
     std::vector<Variant> variants;
     for (const int merge : Merges()) {
-      const Schedule merged{.reuse = Reuse::kIm2col, .merge_groups = merge};
+      const Schedule merged{.reuse = reuse_, .merge_groups = merge};
       const Contraction contraction = contraction_.Under(problem_, merged);
       for (Variant& variant : VariantsOf(contraction, constraint_, target_)) {
         variant.merge = merge;
@@ -107,6 +112,12 @@ class ShapeList {
   }
 
  private:
+  // Of a convolution im2col, unless it is a product of matrices.
+  static Reuse UsualReuse(const Problem& problem, const ScheduleConstraint& constraint) {
+    const Schedule none = constraint.Apply({.reuse = Reuse::kNone});
+    const bool matrices = compiler::ContractionOf(problem, none).a.kind == SourceKind::kMatrix;
+    return none.reuse == Reuse::kNone && matrices ? Reuse::kNone : Reuse::kIm2col;
+  }
   // Groups of few channels to be multiplied as one: whole blocks of K, or all of them.
   std::vector<int> Merges() const {
     std::vector<int> merges = {1};
@@ -348,7 +359,8 @@ class ShapeList {
   void AddSlices(Schedule shape) {
     if (contraction_.HasDeviceSizes()) return;
     AddSlicesOf(shape);
-    if (!contraction_.SumsPixels() || shape.reuse == Reuse::kDirect) return;
+    const bool few = contraction_.SumsPixels() || contraction_.run >= kLongK;
+    if (!few || shape.reuse == Reuse::kDirect) return;
     for (const auto& extents : kClusterExtents) {
       shape.cluster_m = extents[0];
       shape.cluster_n = extents[1];
@@ -383,8 +395,9 @@ class ShapeList {
   }
   // Of at most two rounds: what fills one and what fills two, and between them.
   std::set<int> SlicesOf(int64_t tiles) const {
-    const std::span<const int> choices =
-        contraction_.SumsPixels() ? std::span<const int>(kSlicesOfPixels) : std::span<const int>(kSlices);
+    const std::span<const int> choices = contraction_.SumsPixels() || contraction_.run >= kLongK
+                                             ? std::span<const int>(kSlicesOfPixels)
+                                             : std::span<const int>(kSlices);
     std::set<int> slices(choices.begin(), choices.end());
     for (const int rounds : {1, 2})
       slices.insert(static_cast<int>(std::min<int64_t>(rounds * target_.default_sm_count / tiles, kMostSlices)));
@@ -437,6 +450,7 @@ class ShapeList {
   }
 
   const Problem& problem_;
+  const Reuse reuse_;              // without reuse of activations
   const Contraction contraction_;  // as far as no shape decides it
   const ScheduleConstraint& constraint_;
   const Target& target_;

@@ -165,6 +165,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .source = SourceOfWork(contraction),
                     .indexes_a = contraction.a.indexed,
                     .terms = TermsOf(contraction, rows, target),
+                    .slices_apart = contraction.AddsSlicesApart(schedule),
                     .has_waves = HasWaves(contraction, schedule, target),
                     .k = {.tile_k = schedule.tile_k}};
   // What a kernel has packed is not constant, and threads that copy A leave no warp.

@@ -1,5 +1,6 @@
 #include "compiler/contraction/contraction.h"
 
+#include <array>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -92,7 +93,40 @@ void JoinChannels(const ConvProblem& problem, bool joins, Contraction& contracti
   contraction.batch = 1;
 }
 
+// A filter of one tap that goes over each pixel once multiplies it by a matrix. Where a schedule reuses no activations,
+// and pixels are evenly spaced, images are matrices too: plain bulk copies bring them faster than im2col copies.
+bool TakesMatrices(const ConvProblem& problem, const Schedule& schedule) {
+  constexpr Spatial kOnes = {1, 1, 1}, kZeros = {};
+  const bool one_tap =
+      problem.filter == kOnes && problem.stride == kOnes && problem.pad_before == kZeros && problem.pad_after == kZeros;
+  const bool reads_pixels =
+      problem.pass == ConvPass::kWgrad ? schedule.reuse == Reuse::kDirect : schedule.reuse != Reuse::kNone;
+  return one_tap && problem.groups == 1 && !reads_pixels;
+}
+
+// Whether all operands are now matrices.
+bool MakeMatrices(const ConvProblem& problem, const Schedule& schedule, Contraction& contraction) {
+  if (!TakesMatrices(problem, schedule)) return false;
+  std::array<std::optional<OperandSource>, 4> matrices;
+  for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC, Operand::kD}) {
+    auto& matrix = matrices[static_cast<size_t>(operand)];
+    matrix = AsMatrix(contraction.Of(operand));
+    if (!matrix) return false;
+  }
+  for (size_t i = 0; i < matrices.size(); ++i) contraction.Of(static_cast<Operand>(i)) = *matrices[i];
+  return true;
+}
+
 void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t number, Contraction& contraction) {
+  if (MakeMatrices(problem, schedule, contraction)) {
+    const bool wgrad = problem.pass == ConvPass::kWgrad;
+    contraction.d_rows = contraction.d.name;
+    contraction.m = contraction.d.MatrixRows();
+    contraction.n = contraction.d.run;
+    contraction.run = wgrad ? contraction.a.MatrixRows() : contraction.a.run;
+    contraction.batch_name = "groups";
+    return;
+  }
   contraction.geometry = GeometryOf(problem, contraction.a, schedule, number);
   const ConvGeometry& geometry = contraction.geometry;
   contraction.d_rows = contraction.d.name;
@@ -226,17 +260,22 @@ OperandSource& Contraction::Of(Operand operand) {
 
 // Of few slices the last CTA of a tile adds as fast as another kernel begins (measured on an H200: 2 to 6 slices took
 // up to 10 % longer, 7 and more up to 7 % less). Threads that store elements of windows have no registers for it.
+// Another kernel has pieces of 8 columns, for which not every step of an epilogue has a form.
 bool Contraction::AddsSlicesApart(const Schedule& schedule) const {
   constexpr int kFewSlices = 6;
   const int few = taps == FilterTaps::kWindows ? 1 : kFewSlices;
-  return SumsPixels() && schedule.split_k > few;
+  const bool plain = d.kind == SourceKind::kMatrix && steps->empty() && scale == Scaling::kNone &&
+                     d_scale == OutputScaling::kNone && schedule.reuse != Reuse::kDirect;
+  return (SumsPixels() || plain) && schedule.split_k > few;
 }
 
 Contraction Contraction::Under(const Problem& problem, const Schedule& schedule) const {
   // The schedule decides whether D is the pixels of one phase or of all of them.
   const auto* conv = std::get_if<ConvProblem>(&problem);
   const bool has_phases = conv != nullptr && conv->pass == ConvPass::kDgrad && conv->stride != Spatial{1, 1, 1};
-  if (has_phases || merged > 1 || schedule.merge_groups > 1) return ContractionOf(problem, schedule);
+  const bool has_matrices = a.kind == SourceKind::kMatrix || (conv != nullptr && TakesMatrices(*conv, schedule));
+  if (has_phases || merged > 1 || schedule.merge_groups > 1 || (conv != nullptr && has_matrices))
+    return ContractionOf(problem, schedule);
   Contraction other = *this;
   std::visit([&](const auto& kind) { AddExtents(kind, schedule, 0, other); }, problem);
   return other;

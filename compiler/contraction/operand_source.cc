@@ -159,6 +159,23 @@ std::array<SourceDistance, 4> DistancesOf(const OperandSource& source) {
   return distances;
 }
 
+std::optional<OperandSource> AsMatrix(const OperandSource& source) {
+  using enum StoredTensor::Dimension;
+  const StoredTensor& rows = source.memory;
+  int64_t pitch = rows.Inner(), count = 1;
+  for (const auto dimension : {kPixel, kRow, kPlane, kImage}) {
+    if (rows.extents[dimension] == 1) continue;
+    if (count == 1) pitch = rows.pitches[dimension];
+    if (rows.pitches[dimension] != count * pitch) return std::nullopt;
+    count *= rows.extents[dimension];
+  }
+  OperandSource matrix = source;
+  matrix.kind = SourceKind::kMatrix;
+  matrix.memory = StoredTensor::Matrices(source.type(), 1, count, rows.Inner(), pitch, count * pitch);
+  matrix.run = rows.Inner();
+  return matrix;
+}
+
 int AccessWidth(const OperandSource& source, int limit) {
   const std::array<SourceDistance, 4> distances = DistancesOf(source);
   const auto fits = [&](int64_t width) {

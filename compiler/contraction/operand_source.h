@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "ir/element_type.h"
@@ -71,6 +72,9 @@ struct SourceDistance {
 };
 // From the innermost dimension outwards.
 std::array<SourceDistance, 4> DistancesOf(const OperandSource& source);
+
+// The same rows as those of one matrix, if they are evenly spaced: pixels of images, or filters of one tap.
+std::optional<OperandSource> AsMatrix(const OperandSource& source);
 
 // The widest access in elements, at most `limit`, for which every start and end of a run is aligned: that many
 // elements at a multiple of it are entirely inside or entirely outside.

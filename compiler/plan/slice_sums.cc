@@ -1,7 +1,10 @@
 #include "compiler/plan/slice_sums.h"
 
+#include <memory>
+
 #include "compiler/build/filter_output.h"
 #include "compiler/build/kernel_frame.h"
+#include "compiler/build/matrix_output.h"
 #include "compiler/build/subtile_steps.h"
 #include "compiler/build/sums_epilogue.h"
 #include "compiler/emit/plain_kernel.h"
@@ -22,12 +25,12 @@ class SliceSums {
   // REQUIRES: all outlive the kernel.
   SliceSums(const Contraction& contraction, const Schedule& schedule, const target::Target& target)
       : schedule_(schedule),
-        terms_(TermsOf(contraction, ir::RowMap::kFilters, target)),
-        output_(contraction, false),
+        terms_(TermsOf(contraction, RowsOf(contraction), target)),
+        output_(OutputOf(contraction)),
         program_(DeclareProgram(contraction, schedule, target)),
         plan_(PlanOf(program_, schedule, target)),
         k_{.tile_k = schedule.tile_k},
-        steps_(terms_, plan_, program_, output_) {}
+        steps_(terms_, plan_, program_, *output_) {}
 
   ir::Program Write() && {
     DeclareParams();
@@ -42,6 +45,13 @@ class SliceSums {
   }
 
  private:
+  static ir::RowMap RowsOf(const Contraction& contraction) {
+    return contraction.d.kind == SourceKind::kMatrix ? ir::RowMap::kMatrix : ir::RowMap::kFilters;
+  }
+  static std::unique_ptr<OutputTensor> OutputOf(const Contraction& contraction) {
+    if (contraction.d.kind == SourceKind::kMatrix) return std::make_unique<MatrixOutput>(contraction);
+    return std::make_unique<FilterOutput>(contraction, false);
+  }
   static ir::Program DeclareProgram(const Contraction& contraction, const Schedule& schedule,
                                     const target::Target& target) {
     ir::Program program = ProgramOfTile("slice_sums", schedule, contraction.a.type(), target);
@@ -74,8 +84,8 @@ class SliceSums {
 
   void DeclareParams() {
     program_.params.push_back({Binding::kBaseD, {}});
-    output_.AddPitches(Operand::kD, program_.params);
-    DeclareEpilogue(terms_, output_, program_);
+    output_->AddPitches(Operand::kD, program_.params);
+    DeclareEpilogue(terms_, *output_, program_);
     program_.params.push_back({Binding::kWorkspace, {}});
   }
 
@@ -129,7 +139,7 @@ class SliceSums {
 
   const Schedule& schedule_;
   const EpilogueTerms terms_;
-  const FilterOutput output_;
+  const std::unique_ptr<OutputTensor> output_;
   ir::Program program_;
   const CtaPlan plan_;
   const KLoop k_;
