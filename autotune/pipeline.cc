@@ -160,12 +160,12 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
   const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule);
   // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.
-  const int64_t slices = work.SlicesOn(target.default_sm_count);
+  const int64_t parts = work.PartsOn(target.default_sm_count);
   for (const ir::Channel& channel : program.channels) {
     pipeline.rings.push_back({.stages = channel.stages, .order = channel.space == ir::Space::kOrder});
   }
   for (const ir::Role& role : program.roles) {
-    WrittenRole written = WriteRole(problem, numbers, program, target, role, {slices, part.iterations});
+    WrittenRole written = WriteRole(problem, numbers, program, target, role, {parts, part.iterations});
     written.role.program_role = static_cast<int>(&role - program.roles.data());
     if (written.products > 0) {
       pipeline.products = written.products;
@@ -179,7 +179,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountUsers(pipeline);
   pipeline.tile_rows = work.estimated_rows;
   pipeline.tile_columns = static_cast<double>(work.tile_columns);
-  pipeline.tiles = work.EstimatedTiles() * static_cast<double>(slices);
+  pipeline.tiles = work.EstimatedTiles() * static_cast<double>(parts);
   pipeline.raster = work.raster;
   pipeline.cta_multiple = static_cast<double>(work.column_step);
   if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kStolen;

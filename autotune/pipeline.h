@@ -41,6 +41,8 @@ enum class StepKind : uint8_t {
   kConvert,          // `elements` in registers, `operations` each
   kReadGlobal,       // `bytes` into registers: C or bias
   kStage,            // `bytes` of registers to shared memory
+  kStoreSums,        // `bytes` of partial sums the same way, for CTAs of the cluster that share the tile
+  kAddSums,          // `bytes` of those from the shared memory of other CTAs into registers
   kStore,            // `bytes` by bulk copies
   kStoreWait,        // until at most `lag` bulk stores of the role still read shared memory
   kStoreThreads,     // `bytes` by stores of threads, `row_bytes` to a run

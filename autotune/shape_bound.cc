@@ -95,7 +95,7 @@ class ShapeBound {
         elements_(static_cast<double>(shape.tile_m) * shape.tile_n) {}
 
   double Microseconds() const {
-    const double clocks = Clocks(static_cast<double>(work_.SlicesOn(target_.default_sm_count)));
+    const double clocks = Clocks(static_cast<double>(work_.PartsOn(target_.default_sm_count)));
     return LeastMicroseconds(clocks, tiles_ * ProductClocks() / m_.sm_count, m_);
   }
 
@@ -146,6 +146,8 @@ class ShapeBound {
   // Of the threads that process the accumulators of a tile, or of one split-K slice.
   double AccumulatorReadClocks(double slices) const {
     double clocks = 0;
+    // In a cluster each CTA converts some of the sums.
+    if (s_.cluster_k > 1) return m_.sums_latency + elements_ * kSumBytes / m_.sums_read;
     if (s_.d_store != StorePath::kDirect) {
       clocks = m_.sums_latency + elements_ * kSumBytes / m_.sums_read;
       if (!gated_) clocks += elements_ / m_.convert_rate;
@@ -168,7 +170,7 @@ class ShapeBound {
     // tiles.
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
     const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
-    const double stores = slices > 1 ? parts * PartialStoreClocks() : 0;
+    const double stores = slices > 1 && s_.cluster_k == 1 ? parts * PartialStoreClocks() : 0;
     const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kStolen : TileOrder::kStrides;
     return std::max({tensor, loads, role, stores, parts / slices * std::max(gather_, boxes_.clocks)}) *
            DriftStretch(order, parts, m_);

@@ -238,6 +238,12 @@ class RoleRun {
         time_.Spend(step.multiplied ? Bound::kLoadLatency : Bound::kEpilogue, step.issues * machine.global_latency);
         time_.Spend(step.multiplied ? Bound::kL2 : Bound::kEpilogue, step.bytes / share.load_rate);
         return true;
+      case StepKind::kStoreSums:
+        time_.Spend(Bound::kEpilogue, step.bytes / machine.shared_read);
+        return true;
+      case StepKind::kAddSums:
+        time_.Spend(Bound::kEpilogue, machine.cluster_exchange + step.bytes / machine.dsmem_rate);
+        return true;
       case StepKind::kStage:
         time_.Spend(Bound::kEpilogue, StageClocks(step, machine));
         return true;

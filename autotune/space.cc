@@ -152,7 +152,10 @@ constexpr int kPingpongRows[] = {256, 192, 128, 64};
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
+constexpr int kLeastSharedBlocks = 2;                                   // of K, of one of these
 constexpr int kMostSlices = 256;                                        // that a schedule can say
+// CTAs of a cluster that share a tile, and the part of the SMs on which GPCs have room for such clusters (H200).
+constexpr std::pair<int, double> kSharingCtas[] = {{2, 1.0}, {4, 0.91}, {8, 0.85}};
 constexpr int kClusterExtents[][2] = {{2, 1}, {1, 2}};
 constexpr int kPairRows = 128, kPairColumns = 32;  // of a CTA of a pair; its columns are a multiple
 constexpr int64_t kMostResident = 128 << 10;       // bytes of resident B: the rest is enough for a ring
@@ -260,6 +263,7 @@ class ShapeList {
       AddClusters(shape);
       AddResident(shape);
       AddSlices(shape);
+      AddSharedTiles(shape);
       // Two of the widest may leave no room for scale factors.
       const bool widest = 2 * columns == target_.tmem_columns;
       if (target_.mma.AccumulatesInTensorMemory() && (side == RowSide::kM || widest)) {
@@ -470,6 +474,17 @@ class ShapeList {
     for (const int slices : SlicesOf(rest)) {
       shape.split_k = slices;
       Add(shape);
+    }
+  }
+  // Clusters whose CTAs share a tile, where all of these run at one time.
+  void AddSharedTiles(Schedule shape) {
+    if (contraction_.HasDeviceSizes() || shape.b_keep > 0) return;
+    const int64_t tiles = TilesOf(shape), blocks = contraction_.Under(problem_, shape).Iterations(shape);
+    for (const auto& [ctas, part] : kSharingCtas) {
+      const double room = part * target_.default_sm_count;
+      if (static_cast<double>(ctas * tiles) > room || kLeastSharedBlocks * ctas > blocks) return;
+      shape.cluster_k = ctas;
+      AddPoint(shape);
     }
   }
   // Of at most two rounds: what fills one and what fills two, and between them.

@@ -121,6 +121,8 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
       case StepKind::kAwaitProducts:
       case StepKind::kConvert:
       case StepKind::kReadGlobal:
+      case StepKind::kStoreSums:
+      case StepKind::kAddSums:
       case StepKind::kStoreWait:
         break;
     }

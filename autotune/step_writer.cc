@@ -61,7 +61,7 @@ class StepWriter {
     bool after = false;
     for (const Op& op : role_.body) {
       if (const auto* work = std::get_if<ir::WorkAttrs>(&op.attrs)) {
-        if (work->slices > 1) NoteSlice(op);
+        if (op.BodyArguments() > ir::kWorkTileArguments && work->source == ir::WorkSource::kStatic) NotePart(op);
         if (work->source == ir::WorkSource::kPartsOfK) indices_.SetPartOfK(op);
         steps_.pingpong_index = work->pingpong_index;
         steps_.pingpong_roles = work->pingpong_roles;
@@ -81,9 +81,9 @@ class StepWriter {
 
  private:
   // The longest slice stands for all.
-  void NoteSlice(const Op& op) {
+  void NotePart(const Op& op) {
     indices_.Set(op.result + 3, 0);
-    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[ir::kWorkTileOperands]), part_.slices));
+    indices_.Set(op.result + 4, base::CeilDiv(indices_.At(op.operands[ir::kWorkTileOperands]), part_.parts));
   }
 
   // Of consecutive loops over slots the later ones are not listed once one was shortened.
@@ -282,9 +282,10 @@ class StepWriter {
     const int64_t warps = base::RoundUp(attrs.groups * copies, int64_t{kSchedulers});
     const double issue = warps <= kSchedulers ? kIssueOfOneWarp : kIssueOfTwoWarps;
     products_ += 1;
-    Add(steps, {.kind = StepKind::kMultiply,
-                .elements = static_cast<double>(program_.tile_m) * kRunsOfWarp,
-                .operations = kOperationsOfBox + own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
+    Add(steps,
+        {.kind = StepKind::kMultiply,
+         .elements = static_cast<double>(program_.tile_m) * kRunsOfWarp,
+         .operations = kOperationsOfBox + own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
   }
 
   Step TensorMove(const Op& op) const {
@@ -413,12 +414,16 @@ class StepWriter {
   }
 
   void WriteSplitK(const Op& op, StepList& steps) {
-    if (part_.slices == 1) return;
+    if (part_.parts == 1) return;
+    if (op.kind == OpKind::kStoreClusterSums)
+      return Add(steps, {.kind = StepKind::kStoreSums, .bytes = Elements() * kSumBytes});
+    if (op.kind == OpKind::kAddClusterSums)
+      return Add(steps, {.kind = StepKind::kAddSums, .bytes = Elements() * kSumBytes * (program_.cluster_k - 1)});
     if (op.kind == OpKind::kPartialStore)
       return Add(steps, {.kind = StepKind::kStoreThreads, .bytes = Elements() * kSumBytes, .row_bytes = kQuadBytes});
     if (op.kind == OpKind::kPartialSum)
       return Add(steps,
-                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(part_.slices)});
+                 {.kind = StepKind::kReadGlobal, .bytes = Elements() * kSumBytes * static_cast<double>(part_.parts)});
     // After the stores have completed, the counter answers.
     for (int i = 0; i < 2; ++i) Add(steps, {.kind = StepKind::kReadGlobal, .bytes = kSumBytes});
   }

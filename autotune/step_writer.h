@@ -19,7 +19,7 @@ struct WrittenRole {
 };
 
 struct WrittenPart {
-  int64_t slices = 1;      // of each tile along K
+  int64_t parts = 1;       // of each tile along K
   int64_t iterations = 0;  // of each loop over K that are listed
 };
 WrittenRole WriteRole(const Problem& problem, const compiler::ProblemNumbers& numbers, const ir::Program& program,

@@ -160,6 +160,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_reductions", "sm_100a", "gemm m=256 n=256 k=256 numerics=deterministic epilogue=sum_m+sum_n",
        "tile=128x128 stages=4"},
       {"gemm_cluster", "sm_90a", "gemm m=256 n=256 k=256", "tile=128x128 stages=4 cluster=2x2"},
+      {"gemm_cluster_k", "sm_90a", "gemm m=256 n=256 k=512", "tile=128x128 stages=3 cluster_k=4"},
+      {"gemm_cluster_k", "sm_100a", "gemm m=256 n=256 k=512", "tile=128x128 stages=3 cluster_k=4"},
       {"gemm_pingpong", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x64 stages=4 math=2 consumers=pingpong"},
       {"gemm_overlap", "sm_100a", "gemm m=256 n=1024 k=256 a=e4m3 scale=mx", "tile=128x256x128 stages=4"},
       {"gemm_begins_early", "sm_90a", "gemm m=1536 n=384 k=256 a=e4m3", "tile=128x32x128 stages=4 math=2"},

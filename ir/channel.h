@@ -16,7 +16,8 @@ constexpr int kBarrierBytes = 8;       // of one mbarrier
 constexpr int kClcResponseBytes = 16;  // of a response of cluster launch control
 
 // An entry of a channel: a tile in shared memory, or an accumulator in Tensor Memory. A slot of a channel of CLC
-// responses holds one response; a slot of an order channel is empty.
+// responses holds one response; a slot of an order channel is empty, and one of a channel of partial sums has those of
+// a tile in f32, in the order of WorkspaceLayout.
 struct TileSlot {
   std::string name{};
   SharedLayout layout{};  // of a shared channel
@@ -26,24 +27,24 @@ struct TileSlot {
 
 inline constexpr size_t kMostTilesOfSlot = 16;  // of a shared channel
 
-enum class Space : uint8_t { kShared, kTensor, kClcResponses, kOrder };
+enum class Space : uint8_t { kShared, kTensor, kClcResponses, kOrder, kSums };
 
 struct Channel {
   std::string name{};
   Space space = Space::kShared;
   int stages = 1;
-  std::vector<TileSlot> tiles{};              // of a shared channel
-  int rows = 0, columns = 0;                  // of a Tensor Memory channel: 32-bit cells of an accumulator or operand
-  int overlap = 0;                            // of two accumulators: columns that both have, in their middle
-  bool is_overlap = false;                    // those columns of the channel before it, which has them twice
-  bool is_private = false;                    // a ring that only one role uses, by reserve and retire
-  bool resident = false;                      // resident: each slot is filled once and remains full
-  int tmem_column = -1;                       // assigned: first column of stage 0
-  int response_offset = -1;                   // assigned, of CLC responses: byte offset of stage 0 in shared memory
+  std::vector<TileSlot> tiles{};  // of a shared channel
+  int rows = 0, columns = 0;      // 32-bit cells of partial sums, or in Tensor Memory
+  int overlap = 0;                // of two accumulators: columns that both have, in their middle
+  bool is_overlap = false;        // those columns of the channel before it, which has them twice
+  bool is_private = false;        // a ring that only one role uses, by reserve and retire
+  bool resident = false;          // resident: each slot is filled once and remains full
+  int tmem_column = -1;           // assigned: first column of stage 0
+  int slots_offset = -1;  // assigned, of CLC responses and of partial sums: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
   int barrier_offset = -1;  // assigned: `stages` full barriers, then `stages` empty ones unless resident, 8 bytes each
 
-  int StageBytes() const;  // distance of two stages in shared memory
+  int StageBytes() const;                                 // distance of two stages in shared memory
   int StageColumns() const { return columns - overlap; }  // and in Tensor Memory
   int Barriers() const { return resident ? stages : 2 * stages; }
   bool operator==(const Channel&) const = default;

@@ -34,7 +34,8 @@ Status RoleVerifier::CheckWork(const Op& op) {
   if (work_.slices < 1) return Broken(8, "slices is not positive");
   if (work_.pingpong_roles < 1 || !InRange(work_.pingpong_index, 0, work_.pingpong_roles))
     return Broken(8, Cat("pingpong_index=", work_.pingpong_index, " of ", work_.pingpong_roles));
-  const bool cuts = work_.slices > 1, dynamic = work_.source == WorkSource::kLaunchControl;
+  const bool cuts = work_.slices > 1 || program_.cluster_k > 1;
+  const bool dynamic = work_.source == WorkSource::kLaunchControl;
   const bool parts = work_.source == WorkSource::kPartsOfK;
   if (cuts && (parts || HasGroups(work_.source))) return Broken(8, "tiles of groups are not cut into slices");
   if (work_.source == WorkSource::kGroups) LS_TRY(Needs({Binding::kGroupOffsets, Binding::kM}));

@@ -97,7 +97,7 @@ struct DrainAttrs {
 };
 struct CursorAttrs {
   int channel = 0;
-  bool trail = false;  // the second cursor: of lagging releases, or of CLC requests
+  bool trail = false;  // the second cursor: of lagging releases, or of a role that takes what it puts
   bool operator==(const CursorAttrs&) const = default;
 };
 struct ClusterIndexAttrs {

@@ -94,6 +94,7 @@ bool Program::StealsWork() const {
 
 int Channel::StageBytes() const {
   int bytes = space == Space::kClcResponses ? kClcResponseBytes : 0, alignment = 1;
+  if (space == Space::kSums) bytes = WorkspaceLayout{.rows = rows, .columns = columns}.PartialBytes();
   for (const TileSlot& tile : tiles) {
     bytes += tile.layout.Bytes();
     alignment = std::max(alignment, tile.layout.Alignment());

@@ -5,11 +5,11 @@
 // which holds one tile of every entry: `put` gives the producer a free slot, `send` makes it full when everything
 // issued into it has completed, `take` gives the consumer the oldest full slot, `release` frees it when everything that
 // was issued on it has completed. Loads and MMAs are asynchronous; only send/take and release/put order them. Every
-// producer role sends each slot, every consumer role takes and releases each slot, in ring order. `preview` waits for the
-// slot that the next `take` gives, so that it may be read before; `peek` only asks whether it is full. Index arithmetic is
-// 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32. If the
-// target's accumulator keeps fewer bits for 8-bit operands (target::Target), they are promoted: f32 registers, the
-// promoted accumulator, add up what the accumulator holds after each block of K. A conversion to an 8-bit type
+// producer role sends each slot, every consumer role takes and releases each slot, in ring order. `preview` waits for
+// the slot that the next `take` gives, so that it may be read before; `peek` only asks whether it is full. Index
+// arithmetic is 32-bit and never overflows. Reads outside a tensor give zero, writes outside are dropped. Sums are f32.
+// If the target's accumulator keeps fewer bits for 8-bit operands (target::Target), they are promoted: f32 registers,
+// the promoted accumulator, add up what the accumulator holds after each block of K. A conversion to an 8-bit type
 // saturates.
 //
 // Convolution. The rows of A and D are positions of an implicit-GEMM index over the images: `padded_q` positions a row,
@@ -22,9 +22,12 @@
 // Clusters. `cluster_m` x `cluster_n` CTAs run together; a cluster's output tiles are adjacent, and all of its CTAs run
 // the same number of iterations, though a tile may be outside of D. The CTA of index (i, j) has rank i + cluster_m * j.
 // A bulk copy may multicast a part of a tile to all CTAs of the cluster along m or n; these CTAs bring the other parts.
-// With `ctas` 2, CTAs of ranks 2p and 2p + 1 are a pair. Only the even one, its leader, runs the roles that say so; its
-// MMAs read the rows of A of both CTAs and half of the columns of B from each, and write each CTA's rows to that CTA.
-// The full barriers of shared channels are then those of the leader.
+// With `cluster_k` so many CTAs share each tile instead, and rank is the index along K: each multiplies a part of K,
+// puts its sums into a slot of a channel of partial sums, and, when all have, adds those of some columns of the tile in
+// the order of K. Such a channel is sent to, and released to, every CTA of the cluster. With `ctas` 2, CTAs of ranks 2p
+// and 2p + 1 are a pair. Only the even one, its leader, runs the roles that say so; its MMAs read the rows of A of both
+// CTAs and half of the columns of B from each, and write each CTA's rows to that CTA. The full barriers of shared
+// channels are then those of the leader.
 //
 // Ping-pong. Two math roles may process the output tiles of a CTA alternately: each has every second tile, passes the
 // slots of the other role's tiles, and issues MMAs only while it holds the slot of an order channel, which carries no
@@ -102,10 +105,10 @@ struct Program {
   int threads = 0;
   int tile_m = 0, tile_n = 0, tile_k = 0;
   Axis row_axis = Axis::kM;  // M or N: the axis along the rows of matrix instructions and accumulators
-  int cluster_m = 1, cluster_n = 1;
-  int ctas = 1;                             // 2: pairs of CTAs issue MMAs together
-  int live_rows = 0;                        // of a tile: the rows without those of stale lanes; 0: all
-  int diagonal_blocks = 1;                  // D is so many of these: M and N are the sizes of the matrix around them
+  int cluster_m = 1, cluster_n = 1, cluster_k = 1;
+  int ctas = 1;             // 2: pairs of CTAs issue MMAs together
+  int live_rows = 0;        // of a tile: the rows without those of stale lanes; 0: all
+  int diagonal_blocks = 1;  // D is so many of these: M and N are the sizes of the matrix around them
   // With boxes, rows of the index go through images tile by tile, and a tile is so many lines of so many outputs.
   int box_lines = 0, box_columns = 0;
   // Columns of D are the elements of windows of 128 bytes of packed pixels (compiler/contraction/pixel_windows.h): for
@@ -113,10 +116,10 @@ struct Program {
   // the other, each of `window_channels` elements. 0: they are its columns in memory.
   int window_lines = 0, window_spans = 0, window_rows = 0, window_channels = 0;
   int patch_d = 1, patch_h = 1, patch_w = 1;  // pixels of D in each dimension that a row has, next to each other
-  DataType operand_type = DataType::kBf16;  // of A; tiles of two types that one kind of MMA multiplies may differ
-  int operand_bits = 0;                     // of an element of A and B in shared memory; 0: those of operand_type
-  bool sparse_a = false;                    // tiles of A have half of tile_k, and metadata
-  bool saturates = false;                   // sums of integers are clamped to s32
+  DataType operand_type = DataType::kBf16;    // of A; tiles of two types that one kind of MMA multiplies may differ
+  int operand_bits = 0;                       // of an element of A and B in shared memory; 0: those of operand_type
+  bool sparse_a = false;                      // tiles of A have half of tile_k, and metadata
+  bool saturates = false;                     // sums of integers are clamped to s32
   std::vector<Param> params;
   std::vector<Channel> channels;
   std::vector<Buffer> buffers;
@@ -155,7 +158,7 @@ struct Program {
   // The extents of a tile's accumulator.
   int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }
-  int ClusterSize() const { return cluster_m * cluster_n; }
+  int ClusterSize() const { return cluster_m * cluster_n * cluster_k; }
   // How many boxes, each multicast along m or n, make up a shared tile; 1 for kOwn.
   int Parts(MulticastScope to) const;
   // Arrivals at one barrier of a slot if every CTA (for commits, every pair) arrives once at the barriers of `to`.

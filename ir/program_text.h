@@ -65,7 +65,8 @@ inline constexpr std::array<std::string_view, 6> kEnumNames<MulticastScope>{"own
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<OperandComponent>{"elements", "scales", "metadata"};
 template <>
-inline constexpr std::array<std::string_view, 4> kEnumNames<Space>{"shared", "tensor", "clc_responses", "order"};
+inline constexpr std::array<std::string_view, 5> kEnumNames<Space>{"shared", "tensor", "clc_responses", "order",
+                                                                   "sums"};
 template <>
 inline constexpr std::array<std::string_view, 2> kEnumNames<Stage>{"scheduled", "lowered"};
 template <>
@@ -423,6 +424,7 @@ template <> inline constexpr auto kFields<Program> = std::tuple{
     JoinedField{"tile", 'x', std::array{&Program::tile_m, &Program::tile_n, &Program::tile_k}},
     Field{"rows", &Program::row_axis, Presence::kOptional},
     JoinedField{"cluster", 'x', std::array{&Program::cluster_m, &Program::cluster_n}, Presence::kOptional},
+    Field{"cluster_k", &Program::cluster_k, Presence::kOptional},
     Field{"ctas", &Program::ctas, Presence::kOptional},
     Field{"live_rows", &Program::live_rows, Presence::kOptional},
     Field{"diagonal_blocks", &Program::diagonal_blocks, Presence::kOptional},
@@ -452,7 +454,7 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"private", &Channel::is_private, Presence::kOptional},
     Field{"resident", &Channel::resident, Presence::kOptional},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
-    Field{"responses", &Channel::response_offset, Presence::kOptional, Meaning::kOffset},
+    Field{"slots", &Channel::slots_offset, Presence::kOptional, Meaning::kOffset},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},
     Field{"barriers", &Channel::barrier_offset, Presence::kOptional, Meaning::kOffset}};
 template <> inline constexpr auto kFields<TileSlot> = std::tuple{

@@ -111,8 +111,9 @@ Status RoleVerifier::CloseRole() {
   for (size_t i = 0; i < uses_.size(); ++i) {
     const Use& use = uses_[i];
     const std::string& name = program_.channels[i].name;
-    const bool clc = program_.channels[i].space == Space::kClcResponses;
-    if (use.produces && use.consumes && !clc) return Broken(10, Cat("it produces and consumes channel ", name));
+    const Space space = program_.channels[i].space;
+    const bool both = space == Space::kClcResponses || space == Space::kSums;
+    if (use.produces && use.consumes && !both) return Broken(10, Cat("it produces and consumes channel ", name));
     if (use.peeks && !use.consumes) return Broken(10, Cat("it peeks at channel ", name, " and takes no slot of it"));
     if (use.release_lag != use.drain_lag) {
       return Broken(
@@ -249,8 +250,8 @@ Status RoleVerifier::Define(const Op& op, std::vector<ValueId>& defined) {
 // A fragment of an accumulator of integers, or of partial sums of one.
 bool RoleVerifier::HoldsIntegers(const Op& op) const {
   if (op.kind == OpKind::kPartialSum) return values_[op.operands[0]].integers;
-  const bool reads =
-      op.kind == OpKind::kAccRead || op.kind == OpKind::kAccRegisters || op.kind == OpKind::kPartialTotal;
+  const bool reads = op.kind == OpKind::kAccRead || op.kind == OpKind::kAccRegisters ||
+                     op.kind == OpKind::kPartialTotal || op.kind == OpKind::kAddClusterSums;
   return reads && MmaKindOf(program_.operand_type) && IsInteger(AccumulatorType(program_.operand_type));
 }
 
@@ -361,8 +362,8 @@ Status RoleVerifier::Check(const Op& op) {
 Status RoleVerifier::CheckNothing(const Op&) const { return Ok(); }
 
 Status RoleVerifier::CheckClusterIndex(const Op& op) const {
-  if (op.As<ClusterIndexAttrs>().axis != Axis::kK) return Ok();
-  return Broken(8, "a cluster has no extent along k");
+  if (op.As<ClusterIndexAttrs>().axis != Axis::kK || program_.cluster_k > 1) return Ok();
+  return Broken(8, "the cluster has no extent along k");
 }
 
 Status RoleVerifier::CheckParam(const Op& op) const {
@@ -379,6 +380,17 @@ Status RoleVerifier::CheckPartialTotal(const Op& op) const {
       !HoldsAccumulator(attrs.fragment))
     return Broken(8, Cat(attrs.columns, " columns are not some of the accumulator's ", program_.Columns()));
   return Needs({Binding::kWorkspace});
+}
+
+Status RoleVerifier::CheckClusterSums(const Op& op) const {
+  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  if (channel.space != Space::kSums) return Broken(8, Cat("channel ", channel.name, " holds no partial sums"));
+  const bool stores = op.kind == OpKind::kStoreClusterSums;
+  const int columns = stores ? values_[op.operands[1]].fragment.columns : op.As<AccReadAttrs>().columns;
+  const bool whole = columns >= 8 && columns % 8 == 0 && columns <= channel.columns;
+  if (!whole || (!stores && !HoldsAccumulator(op.As<AccReadAttrs>().fragment)))
+    return Broken(8, Cat(columns, " columns are not some of the accumulator's ", channel.columns));
+  return Ok();
 }
 
 Status RoleVerifier::CheckClearPromoted(const Op& op) {

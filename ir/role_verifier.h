@@ -78,6 +78,7 @@ class RoleVerifier {
   Status CheckLoadScaleFactor(const Op& op) const;
   Status CheckPartial(const Op& op) const;
   Status CheckPartialTotal(const Op& op) const;
+  Status CheckClusterSums(const Op& op) const;
   Status CheckPut(const Op& op);
   Status CheckTake(const Op& op);
   Status CheckPeek(const Op& op);

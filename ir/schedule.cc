@@ -61,6 +61,7 @@ constexpr Field kShift[] = {{&Schedule::shift}};
 constexpr Field kBorder[] = {{&Schedule::border}};
 constexpr Field kFilterStages[] = {{&Schedule::filter_stages, 64}};
 constexpr Field kCluster[] = {{&Schedule::cluster_m, 16}, {&Schedule::cluster_n, 16}};
+constexpr Field kClusterK[] = {{&Schedule::cluster_k, 16}};
 constexpr Field kCtas[] = {{&Schedule::ctas, 2}};
 constexpr Field kScheduler[] = {{&Schedule::scheduler}};
 constexpr Field kRows[] = {{&Schedule::rows}};
@@ -93,6 +94,7 @@ constexpr Key kKeys[] = {
     {"border",  kBorder, 1, "with reuse (sm_100a): outside the image the TMA loads zeros, or a row-border mask disables the lanes of the MMA"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, in addition to the `stages` of activations"},
     {"cluster", kCluster, 2, "CTAs (along m x along n) that run together and multicast the tiles that they share: A along n, B along m"},
+    {"cluster_k", kClusterK, 1, "CTAs of a cluster that share a tile: each multiplies a part of K, and they add their sums through distributed shared memory"},
     {"ctas",    kCtas,   1, "CTAs of one MMA: 2 neighbours along m are a pair, whose CTAs hold half of each B tile (sm_100a)"},
     {"scheduler", kScheduler, 1, "how a cluster gets its next tile: in a fixed order, or by work stealing with cluster launch control (sm_100a)"},
     {"rows",    kRows,   1, "the side of the output along the rows of the matrix instruction; n (swap A/B) maps a small m to its columns"},
@@ -176,7 +178,7 @@ constexpr ir::Alias kScheduleAliases[] = {
     {"num_stages pipeline pipeline_stages depth", "use stages="},
     {"warps num_warps warpgroups num_warpgroups", "warpgroups that multiply are math= (sm_90a)"},
     {"cluster_m cluster_n cluster_size cluster_shape clusters", "use cluster=MxN, such as cluster=2x1"},
-    {"splitk splits split_k_slices k_splits slices", "use split_k="},
+    {"splitk splits split_k_slices k_splits slices", "use split_k=, or cluster_k= for CTAs of a cluster"},
     {"swizzle group_m rasterization", "tile rows of a band are raster="},
     {"2cta cta_pair cta_group pair", "a pair of CTAs is ctas=2 cluster=2x1"},
     {"persistent", "how tiles are given out is scheduler=static or clc"},

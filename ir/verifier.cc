@@ -3,8 +3,9 @@
 //  1. Names are identifiers, unique among their kind. The program is for the target that it is checked against;
 //     its CTA has whole warps, at most 1024 threads; its tile is positive, its rows run along m or n. Stale rows are
 //     the same number of each 32 lanes of a tile of 128. The extents of its cluster are powers of two, and their
-//     product is within the target's limit. On a target with Tensor Memory, and in a cluster of an even extent along
-//     m, CTAs may issue MMAs in pairs; then only bulk copies fill tiles.
+//     product is within the target's limit; one along K is the only one, and there are no pairs. On a target with
+//     Tensor Memory, and in a cluster of an even extent along m, CTAs may issue MMAs in pairs; then only bulk copies
+//     fill tiles.
 //  2. No binding is declared twice. A parameter has a box if and only if it is a tensor map; its outer extent, like
 //  that
 //     of a box of the TMA, is at most 256. Tensor maps need a target with the TMA.
@@ -14,7 +15,8 @@
 //  4. A shared channel has tiles and no columns; a Tensor Memory channel has 64 or 128 rows, columns, no tiles,
 //     and a target with Tensor Memory. Of two accumulators that have columns in common the next channel, of one slot,
 //     is these columns. A channel of CLC responses, of which there is at most one, holds nothing else
-//     and needs a target with cluster launch control. An order channel has one slot, which is empty. Stages, copies and
+//     and needs a target with cluster launch control. An order channel has one slot, which is empty. A channel of
+//     partial sums holds a tile that the CTAs of a cluster share. Stages, copies and
 //     warps of buffers are positive, and the warps that share a copy divide those. Arrivals are positive once the
 //     program is lowered and 0 before; a private ring of a role is in Tensor Memory and awaits none on its full side; a
 //     resident channel is shared and awaits none on its empty side.
@@ -31,8 +33,8 @@
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
 //     tensor map's box is a column of the tile that it fills; if the tile is multicast to several CTAs, as many boxes
 //     as there are such CTAs make up a column.
-// 10. Every channel has a role that produces it and one that consumes it, no role does both, and every tile is
-//     loaded; only one role reserves and retires a private ring.
+// 10. Every channel has a role that produces it and one that consumes it, no role does both but of partial sums, and
+//     every tile is loaded; only one role reserves and retires a private ring.
 //     Lowered: each barrier awaits the arrivals that the roles make.
 //     The role that issues CLC requests also takes the responses, as every other role does; then all work comes from
 //     cluster launch control, and each iteration of it ends with one work.next.
@@ -92,7 +94,7 @@ Status CheckNames(std::string_view kind, const std::vector<Named>& list) {
 }
 
 Status CheckCluster(const Program& program, const target::Target& target) {
-  for (const int extent : {program.cluster_m, program.cluster_n}) {
+  for (const int extent : {program.cluster_m, program.cluster_n, program.cluster_k}) {
     const bool legal =
         extent >= 1 && extent <= target.max_cluster && std::has_single_bit(static_cast<unsigned>(extent));
     if (!legal)
@@ -102,6 +104,8 @@ Status CheckCluster(const Program& program, const target::Target& target) {
     return BrokenRule(1, Cat("a cluster of ", program.ClusterSize(), " CTAs is more than the ", target.max_cluster,
                              " of ", target.name));
   }
+  if (program.cluster_k > 1 && program.ClusterSize() * program.ctas != program.cluster_k)
+    return BrokenRule(1, "CTAs that share a tile have no neighbours along m or n, and are no pairs");
   if (program.ctas == 1) return Ok();
   if (program.ctas != 2) return BrokenRule(1, Cat(program.ctas, " CTAs cannot issue MMAs together"));
   if (program.ctas > target.mma.most_ctas)
@@ -217,6 +221,12 @@ Status CheckSpace(const Program& program, const Channel& channel, const target::
   if (channel.space == Space::kOrder) {
     if (channel.stages == 1 && !placed && channel.tiles.empty() && !channel.is_private) return Ok();
     return BrokenRule(4, Cat("channel ", channel.name, " is an order channel, but not one empty slot"));
+  }
+  if (channel.space == Space::kSums) {
+    const bool whole = channel.rows == program.Rows() && channel.columns == program.Columns();
+    if (whole && channel.tiles.empty() && channel.tmem_column == -1 && program.cluster_k > 1) return Ok();
+    return BrokenRule(4,
+                      Cat("channel ", channel.name, " does not hold the sums of a tile that CTAs of a cluster share"));
   }
   if (channel.space == Space::kShared) {
     if (channel.tiles.empty() || channel.tiles.size() > kMostTilesOfSlot) {
@@ -424,9 +434,9 @@ std::vector<Extent> SharedExtents(const Program& program) {
     }
     extents.push_back({channel.barrier_offset, int64_t{kBarrierBytes} * channel.Barriers(), kBarrierBytes,
                        Cat("the barriers of ", channel.name)});
-    if (channel.space == Space::kClcResponses) {
-      extents.push_back(
-          {channel.response_offset, step * channel.stages, kClcResponseBytes, Cat("the responses of ", channel.name)});
+    if (channel.space == Space::kClcResponses || channel.space == Space::kSums) {
+      extents.push_back({channel.slots_offset, step * channel.stages, kClcResponseBytes,
+                         Cat(channel.space == Space::kSums ? "the sums of " : "the responses of ", channel.name)});
     }
   }
   for (const Buffer& buffer : program.buffers) {
@@ -462,7 +472,7 @@ Status CheckStorage(const Program& program, const target::Target& target) {
   }
   const auto unplaced = [&](int offset) { return assigned || offset == -1; };
   for (const Channel& channel : program.channels) {
-    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column) && unplaced(channel.response_offset);
+    bool clean = unplaced(channel.barrier_offset) && unplaced(channel.tmem_column) && unplaced(channel.slots_offset);
     for (const TileSlot& tile : channel.tiles) clean = clean && unplaced(tile.offset);
     if (!clean) return BrokenRule(13, Cat("channel ", channel.name, " has a place in a program without smem_bytes"));
   }

@@ -22,6 +22,8 @@ constexpr std::string_view kLoweredGemm = "gemm_sm_100a_lowered";
 constexpr std::string_view kHopper = "gemm_sm_90a_scheduled";
 constexpr std::string_view kHopperLowered = "gemm_sm_90a_lowered";
 constexpr std::string_view kShared = "gemm_shared_sm_90a_scheduled";
+constexpr std::string_view kClusterK = "gemm_cluster_k_sm_90a_scheduled";
+constexpr std::string_view kClusterKLowered = "gemm_cluster_k_sm_100a_lowered";
 constexpr std::string_view kPingpong = "gemm_pingpong_sm_90a_scheduled";
 constexpr std::string_view kPingpongLowered = "gemm_pingpong_sm_90a_lowered";
 constexpr std::string_view kEarly = "gemm_begins_early_sm_90a_scheduled";
@@ -72,7 +74,8 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
         kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,
-        kEarly,           kEarlyLowered, kPatch,       kRows,            kRowScaled}) {
+        kEarly,           kEarlyLowered, kPatch,       kRows,            kRowScaled,
+        kClusterK,        kClusterKLowered}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -270,6 +273,8 @@ constexpr Broken kBroken[] = {
     {15, kResident, "%51 = resident %47 b", "%51 = take b", "it takes from channel b, which is resident"},
     {11, kResident, "release.late %48", "release.late %51", "slot %51 was put, not taken"},
     {12, kShared, "sharers=4\n", "sharers=2\n", "of 2 warps that share a copy of buffer out, 4 arrive together"},
+    {1, kClusterK, "cluster_k=4", "cluster=2x1 cluster_k=4", "CTAs that share a tile have no neighbours along m or n, and are no pairs"},
+    {4, kClusterK, "sums sums stages=1 rows=128", "sums sums stages=1 rows=64", "channel sums does not hold the sums of a tile that CTAs of a cluster share"},
     {4, kPingpong, "order order stages=1", "order order stages=2", "channel order is an order channel, but not one empty slot"},
     {8, kDepthwise, "fragment=runs_8", "fragment=mma_16x8", "its sums are runs of lanes, not mma_16x8"},
     {8, kDepthwise, "columns=3 stride=1", "columns=0 stride=1", "columns, stride and dilation are positive"},

@@ -52,6 +52,8 @@ enum Kernel {
   kPanels90,
   kResident100,
   kResident90,
+  kSums90,
+  kSums100,
   kLines90,
   kReductions90,
   kOverlap100
@@ -96,6 +98,8 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=320 n=320 k=72", kUneven, 20},
     {"sm_100a", "gemm m=1024 n=32 k=200", kResident, 20},
     {"sm_90a", "gemm m=1024 n=32 k=200", kResident, 20},
+    {"sm_90a", "gemm m=512 n=184 k=520", "tile=64x32x64 stages=2 cluster_k=2", 20},
+    {"sm_100a", "gemm m=512 n=184 k=520", "tile=64x32x64 stages=2 cluster_k=2", 20},
     {"sm_90a", kOrderedSum, kInRows, 10},
     {"sm_90a", kOrderedSum, kInRows, 5, compiler::LaunchPurpose::kReduce},
     {"sm_100a", "gemm m=512 n=1024 k=136 a=e4m3 scale=mx", "tile=128x256x128 stages=2 cluster=1x1", 5},

@@ -104,7 +104,7 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   int registers = elements + LoadedRegisters(plan, needs, terms, columns);
   // Partial sums of other CTAs. Unless a bulk store keeps the panels apart, ptxas loads the operands of the next one
   // early.
-  if (schedule.split_k > 1) registers += 2 * elements;
+  if (schedule.split_k > 1 || schedule.cluster_k > 1) registers += 2 * elements;
   if (schedule.d_store == StorePath::kDirect) {
     if (needs.single_accesses) registers += elements;  // whether each lies inside D
     // Which tap and channel each column is.
@@ -143,9 +143,10 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
 }
 
 // Registers that the epilogue cannot use for a panel: those of an accumulator that is in registers itself, and
-// addresses. Where sums are promoted, the accumulator of wgmma holds nothing any more.
+// addresses. Where sums are promoted, the accumulator of wgmma holds nothing any more, and where CTAs of a cluster
+// share the tile neither does.
 int HeldRegisters(const CtaPlan& plan, const Schedule& schedule, const EpilogueTerms& terms) {
-  const int sums = plan.in_tensor_memory ? 0 : AccumulatorColumns(plan) / 2;
+  const int sums = plan.in_tensor_memory || schedule.cluster_k > 1 ? 0 : AccumulatorColumns(plan) / 2;
   return sums + EpilogueAddresses(terms, schedule.d_store);
 }
 
@@ -177,7 +178,10 @@ int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
   if (!plan.bulk_stores) subtile = std::min(subtile, kMostElements * 32 / ir::FragmentLayout{plan.fragment, 0}.Rows());
   // Blocks of D that share a scale factor are quantised at once.
   if (blocks) subtile = std::max(subtile, least);
-  while (subtile > least && !Fits(plan, needs, schedule, terms, subtile)) subtile /= 2;
+  const auto fits = [&](int columns) {
+    return Fits(plan, needs, schedule, terms, columns) && columns * schedule.cluster_k <= plan.columns;
+  };
+  while (subtile > least && !fits(subtile)) subtile /= 2;
   return subtile;
 }
 
@@ -185,6 +189,8 @@ int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
 // operands of all of them early.
 int WidestPanel(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
                 int subtile) {
+  // Each CTA of a cluster that shares the tile has panels to write.
+  if (schedule.cluster_k > 1) return subtile;
   if (plan.in_tensor_memory) return plan.columns;
   const int held = HeldRegisters(plan, schedule, terms) + ir::FragmentLayout{plan.fragment, subtile}.Registers();
   int panel = kWidestPanel;
@@ -244,7 +250,8 @@ Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
                                               .in_tensor_memory = plan.in_tensor_memory,
                                               .next_is_multiplied = plan.in_tensor_memory || terms.promotes,
                                               .bulk = plan.bulk_stores});
-  if (needs.overlap > 0) std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
+  if (needs.overlap > 0 || schedule.cluster_k > 1)
+    std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
   if (needs.rings.size() != 1 || stagings.size() == 1) return stagings.back();
   RingDepth depth(needs, target);
   const auto depth_with = [&](const Staging& staging) {
@@ -277,8 +284,8 @@ Promotion PromotionOf(const CtaPlan& plan, const Schedule& schedule, const Epilo
   return plan.blocks > 1 ? Promotion::kByBlock : Promotion::kTile;
 }
 
-// Only where sums are promoted the accumulator is free during the epilogue, and only without operands of steps there are
-// registers for both. Two accumulators that alternate are another loop.
+// Only where sums are promoted the accumulator is free during the epilogue, and only without operands of steps there
+// are registers for both. Two accumulators that alternate are another loop.
 bool BeginsEarly(const CtaPlan& plan, const CtaNeeds& needs, const EpilogueTerms& terms) {
   return needs.may_begin && terms.promotes && !plan.in_tensor_memory && plan.promotion != Promotion::kAlternating &&
          plan.consumers == 1 && !HasOperands(terms) && terms.d_scale == OutputScaling::kNone;

@@ -21,12 +21,12 @@ ValueId KLoop::Blocks(Builder& b) const {
 }
 
 void KLoop::ForEachNumber(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
-  if (!corner.IsSlice()) return ForEach(b, BlocksOf(b, corner), write);
+  if (!corner.IsPart()) return ForEach(b, BlocksOf(b, corner), write);
   const ValueId number = b.For({corner.first, corner.end});
   b.InBody([&] { write(number); });
 }
 
-ValueId KLoop::First(Builder& b, const Corner& corner) { return corner.IsSlice() ? corner.first : b.Constant(0); }
+ValueId KLoop::First(Builder& b, const Corner& corner) { return corner.IsPart() ? corner.first : b.Constant(0); }
 
 ValueId KLoop::IsLater(Builder& b, const Corner& corner, ValueId number) { return b.Less({First(b, corner), number}); }
 
@@ -46,7 +46,7 @@ void KLoop::ForEachBlock(Builder& b, const Corner& corner, const std::function<v
     });
   }
   std::vector<ValueId> taps(static_cast<size_t>(dimensions), ir::kNoValue);
-  if (!corner.IsSlice()) return LoopOverTaps(b, taps, dimensions - 1, write);
+  if (!corner.IsPart()) return LoopOverTaps(b, taps, dimensions - 1, write);
   // A section begins anywhere: the iterations in a row, each taken apart.
   ForEachNumber(b, corner, [&](ValueId iteration) {
     const ValueId blocks = BlocksOfRun(b);

@@ -32,6 +32,7 @@ struct Channels {
   int overlap = -1;        // of the columns that two accumulators have in common
   int clc = -1;            // of responses of cluster launch control
   int order = -1;          // the ping-pong order of two consumers
+  int sums = -1;           // of CTAs of a cluster that share a tile
 };
 
 int AddChannel(ir::Program& program, ir::Channel channel) {
@@ -44,6 +45,7 @@ ir::Program DeclareProgram(const KernelParts& parts, const Schedule& schedule, c
   program.row_axis = schedule.rows == RowSide::kM ? ir::Axis::kM : ir::Axis::kN;
   program.cluster_m = schedule.cluster_m;
   program.cluster_n = schedule.cluster_n;
+  program.cluster_k = schedule.cluster_k;
   program.ctas = schedule.ctas;
   program.live_rows = parts.live_rows;
   program.diagonal_blocks = parts.diagonal_blocks;
@@ -102,6 +104,11 @@ Channels DeclareChannels(const Schedule& schedule, const EpilogueTerms& terms, c
   if (schedule.consumers == Consumers::kPingpong) {
     channels.order = AddChannel(program, {.name = "order", .space = ir::Space::kOrder, .stages = 1});
   }
+  if (schedule.cluster_k > 1) {
+    channels.sums = AddChannel(
+        program,
+        {.name = "sums", .space = ir::Space::kSums, .stages = 1, .rows = program.Rows(), .columns = program.Columns()});
+  }
   return channels;
 }
 
@@ -156,7 +163,7 @@ int GatherWarps(const KernelParts& parts) {
 
 // Whether one role loads all operands, of whole tiles, so that it can fill one more slot after the last of them.
 bool MayBeginEarly(const KernelParts& parts, const Schedule& schedule) {
-  const bool whole = schedule.split_k == 1 && parts.source != ir::WorkSource::kPartsOfK;
+  const bool whole = schedule.split_k == 1 && schedule.cluster_k == 1 && parts.source != ir::WorkSource::kPartsOfK;
   return whole && parts.resident == nullptr && !StreamsEarly(parts) && GatherWarps(parts) == 0 &&
          !LoadsBy(parts, LoadPath::kCopy) && parts.mainloop->MayBegin();
 }
@@ -206,6 +213,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
           .tile_k = schedule.tile_k,
           .raster = schedule.raster,
           .slices = schedule.split_k,
+          .cluster_k = schedule.cluster_k,
           .pingpong_roles = plan.consumers,
           .clc = channels.clc,
           .source = channels.clc >= 0 ? ir::WorkSource::kLaunchControl : parts.source,
@@ -241,7 +249,8 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
       program_(program),
       tiles_(LoopOf(parts, schedule, channels, plan, program)),
       sums_(AccumulationOf(parts.terms, schedule, channels, plan, parts)),
-      epilogue_(parts.terms, plan, schedule.d_store, parts.slices_apart, program, *parts.output) {}
+      epilogue_(parts.terms, plan, schedule.d_store, {.channel = channels.sums, .slices_apart = parts.slices_apart},
+                program, *parts.output) {}
 
 void Roles::Write() {
   AddLoads(LoadPath::kTma);
@@ -493,7 +502,9 @@ void NameWindows(const PixelWindows& windows, ir::Program& program) {
   program.window_channels = windows.channels;
 }
 
-bool AccumulatorsMayOverlap(const Schedule& schedule) { return schedule.acc_stages == 2 && schedule.split_k == 1; }
+bool AccumulatorsMayOverlap(const Schedule& schedule) {
+  return schedule.acc_stages == 2 && schedule.split_k == 1 && schedule.cluster_k == 1;
+}
 
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
                           const target::Target& target) {

@@ -50,7 +50,7 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
   };
   const Corner& corner = tile.corner;
   const ValueId first = KLoop::First(b, corner);
-  const ValueId end = corner.IsSlice() ? corner.end : k_.BlocksOf(b, corner);
+  const ValueId end = corner.IsPart() ? corner.end : k_.BlocksOf(b, corner);
   const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
   const ValueId even_end = b.Sub({end, odd});
   for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, first, place, place);

@@ -19,8 +19,8 @@ void SumTiles(Builder& b, const TileLoop& tiles, int channel,
               const std::function<void(const Corner&, ValueId, ValueId, ValueId)>& multiply) {
   tiles.ForEachCorner(b, [&](const Corner& corner) {
     const ValueId block = b.Constant(tiles.tile_k);
-    const ValueId first = corner.IsSlice() ? b.Mul({corner.first, block}) : b.Constant(0);
-    const ValueId end = corner.IsSlice() ? b.Mul({corner.end, block}) : b.ParamValue(ir::Binding::kK);
+    const ValueId first = corner.IsPart() ? b.Mul({corner.first, block}) : b.Constant(0);
+    const ValueId end = corner.IsPart() ? b.Mul({corner.end, block}) : b.ParamValue(ir::Binding::kK);
     const ValueId slot = b.Put({}, {.channel = channel});
     multiply(corner, slot, first, end);
     b.Send({slot});

@@ -100,6 +100,29 @@ void TileEpilogue::ForEachPanel(Builder& b, const Accumulator& accumulator,
   }
 }
 
+// Those that this CTA writes for its cluster: every one of `cluster_k_` panels, of each block.
+void TileEpilogue::ForEachOwnPanel(Builder& b, ValueId sums, const std::function<void(const Panel&)>& write) const {
+  const int all = plan_.columns, panel = plan_.staging.panel, panels = all / panel;
+  const ValueId rank = b.ClusterIndex({}, {.axis = ir::Axis::kK});
+  const ValueId step = b.Constant(cluster_k_);
+  const ValueId count = panels % cluster_k_ == 0 ? b.Constant(panels / cluster_k_)
+                                                 : b.Div({b.Sub({b.Constant(panels + cluster_k_ - 1), rank}), step});
+  for (int block = 0; block < plan_.blocks; ++block) {
+    ForEach(b, count, [&](ValueId round) {
+      const ValueId number = b.Add({rank, b.Mul({round, step})});
+      Panel own{.number = number, .first = b.Mul({number, b.Constant(panel)}), .turn = round, .columns = panel};
+      own.block = block;
+      own.sums = sums;
+      own.start = own.first;
+      if (block > 0) {
+        own.first = b.Add({own.first, b.Constant(block * all)});
+        own.turn = b.Add({round, b.Mul({count, b.Constant(block)})});
+      }
+      write(own);
+    });
+  }
+}
+
 void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& panel,
                                const std::function<void(const Part&)>& write) const {
   int offset = 0, number = 0;
@@ -109,6 +132,8 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
     const int column = panel.block * plan_.columns + panel.column + offset;
     if (!panel.fragments.empty()) {
       part.fragment = panel.fragments[static_cast<size_t>(number)];
+    } else if (panel.sums != ir::kNoValue) {
+      part.fragment = b.AddClusterSums({panel.sums, part.first}, {.columns = columns, .fragment = plan_.fragment});
     } else if (InLoop()) {
       part.fragment = b.AccRead({accumulator, part.first}, {.columns = columns, .fragment = plan_.fragment});
     } else if (terms_.promotes) {
@@ -126,20 +151,21 @@ void TileEpilogue::ForEachPart(Builder& b, ValueId accumulator, const Panel& pan
 void TileEpilogue::Prefetch(Builder& b, const std::function<Corner()>& corner_of) const {
   if (!steps_.Prefetches()) return;
   const Corner corner = corner_of();
-  if (!corner.IsSlice()) steps_.Prefetch(b, corner);
+  if (!corner.IsPart()) steps_.Prefetch(b, corner);
 }
 
 void TileEpilogue::WriteTile(Builder& b, const Role& role, const Accumulator& accumulator, const Corner& corner,
                              const std::vector<ValueId>& warp_rows) const {
   const Source source{role, accumulator, corner};
+  if (sharing_.channel >= 0) return ExchangeSums(b, source, warp_rows);
   if (!corner.IsSlice()) {
     WritePanels(b, source, warp_rows);
   } else {
     StorePartials(b, source);
     // Whoever comes last writes the tile, so that nobody waits; the sum is always in the order of the sections. Where
     // another kernel adds the sections, only a tile of one section is written here.
-    b.If({slices_apart_ ? b.Less({corner.slices, b.Constant(2)})
-                        : b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers})});
+    b.If({sharing_.slices_apart ? b.Less({corner.slices, b.Constant(2)})
+                                : b.PartialArrive({corner.number, corner.slices}, {.sharers = plan_.staging.sharers})});
     b.InBody([&] { WritePanels(b, source, warp_rows); });
   }
   if (InLoop()) b.Release({accumulator.slot});
@@ -159,17 +185,32 @@ void TileEpilogue::StorePartials(Builder& b, const Source& source) const {
   });
 }
 
+// The sums of this CTA's part of K go to the others of its cluster, and of some panels those of all come from them.
+void TileEpilogue::ExchangeSums(Builder& b, const Source& source, const std::vector<ValueId>& warp_rows) const {
+  const ValueId own = b.Put({}, {.channel = sharing_.channel});
+  ForEachPanel(b, source.accumulator, [&](const Panel& panel) {
+    ForEachPart(b, source.accumulator.slot, panel, [&](const Part& part) {
+      b.StoreClusterSums({own, part.fragment, part.first});
+    });
+  });
+  b.Send({own});
+  if (InLoop()) b.Release({source.accumulator.slot});
+  const ValueId sums = b.Take({}, {.channel = sharing_.channel});
+  WritePanels(b, {source.role, source.accumulator, source.corner, sums}, warp_rows);
+  b.Release({sums});
+}
+
 // A tile begins with the first copy: where the panels of a loop are not a multiple of the copies, the last store of the
 // tile before may still read that one. Where sums are in registers, the products of this tile came in between.
 bool TileEpilogue::Alternates() const {
   const int panels = base::CeilDiv(plan_.columns, plan_.staging.panel);
-  return InLoop() && panels % plan_.staging.copies == 0;
+  return InLoop() && sharing_.channel < 0 && panels % plan_.staging.copies == 0;
 }
 
 // Until the store that has read the copy at hand last has done so.
 void TileEpilogue::AwaitCopy(Builder& b, const Role& role, const Panel& panel) const {
   const int copies = plan_.staging.copies;
-  if (InLoop() || panel.index >= copies) b.BulkWait({}, {.pending = copies - 1, .buffer = role.buffer});
+  if (panel.index < 0 || panel.index >= copies) b.BulkWait({}, {.pending = copies - 1, .buffer = role.buffer});
 }
 
 void TileEpilogue::WritePanels(Builder& b, const Source& source, const std::vector<ValueId>& warp_rows) const {
@@ -179,10 +220,11 @@ void TileEpilogue::WritePanels(Builder& b, const Source& source, const std::vect
     starts[block] = output_.StoreStart(b, owns[block], source.corner);
   }
   if (plan_.bulk_stores && !Alternates()) b.BulkWait({}, {.pending = 0, .buffer = source.role.buffer});
-  ForEachPanel(b, source.accumulator, [&](const Panel& panel) {
+  const auto write = [&](const Panel& panel) {
     const auto block = static_cast<size_t>(panel.block);
     WritePanel(b, source, panel, owns[block], starts[block]);
-  });
+  };
+  source.sums != ir::kNoValue ? ForEachOwnPanel(b, source.sums, write) : ForEachPanel(b, source.accumulator, write);
 }
 
 // `own`: where the accumulator's rows that the warp holds begin in D; `start`: the same for bulk stores, unless rows of
@@ -225,15 +267,20 @@ void TileEpilogue::WritePanel(Builder& b, const Source& source, const Panel& pan
 Subtile TileEpilogue::SubtileOf(Builder& b, const Panel& panel, const Part& part, const Corner& corner,
                                 ValueId own) const {
   const bool along_n = plan_.rows_along_n;
-  const ValueId first = panel.block > 0 ? b.Constant(panel.column + part.offset) : part.first;
+  const bool in_cluster = panel.start != ir::kNoValue;
+  ValueId first = part.first;
+  if (panel.block > 0) {
+    const ValueId offset = b.Constant(panel.column + part.offset);
+    first = in_cluster ? b.Add({panel.start, offset}) : offset;
+  }
   Subtile subtile{.fragment = part.fragment, .row = own, .column = own, .batch = corner.batch, .columns = part.columns};
   subtile.own = own;
   subtile.tile = along_n ? corner.row : corner.column;
   subtile.part = part.number;
   if (terms_.orders_reductions)
-    subtile.panel = InLoop() ? panel.number : b.Constant(panel.column / plan_.staging.panel);
+    subtile.panel = InLoop() || in_cluster ? panel.number : b.Constant(panel.column / plan_.staging.panel);
   (along_n ? subtile.row : subtile.column) = b.Add({subtile.tile, first});
-  if (corner.IsSlice() && !slices_apart_) {
+  if (corner.IsSlice() && !sharing_.slices_apart) {
     subtile.fragment = b.PartialSum({part.fragment, part.first, b.Mul({corner.number, corner.slices}), corner.slices});
   }
   return subtile;

@@ -1,5 +1,6 @@
 // TileEpilogue: how a tile leaves its accumulator: panels of its columns, each in pieces, through a staging buffer or
-// straight to D. Where CTAs share a tile, their sums go through the workspace first.
+// straight to D. Where CTAs share a tile, their sums go through the workspace first, or through the shared memory of a
+// cluster, whose CTAs write some panels each.
 //
 // Thread-safety: a value; all functions are pure but for the ops that they append.
 #pragma once
@@ -26,14 +27,20 @@ class TileEpilogue {
     int overlap_columns = 0;
   };
 
+  // How CTAs that share a tile add their sums.
+  struct Sharing {
+    int channel = -1;           // of partial sums, in a cluster
+    bool slices_apart = false;  // another kernel adds those in the workspace
+  };
+
   // REQUIRES: all outlive the epilogue, and the declarations of `program` are complete when the first op is written.
-  // `slices_apart`: another kernel adds the partial sums of slices.
-  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, bool slices_apart,
+  TileEpilogue(const EpilogueTerms& terms, const CtaPlan& plan, StorePath store, Sharing sharing,
                const ir::Program& program, const OutputTensor& output)
       : terms_(terms),
         plan_(plan),
         store_(store),
-        slices_apart_(slices_apart),
+        sharing_(sharing),
+        cluster_k_(program.cluster_k),
         output_(output),
         steps_(terms, plan, program, output) {}
 
@@ -57,6 +64,7 @@ class TileEpilogue {
     const Role& role;
     const Accumulator& accumulator;
     const Corner& corner;
+    ir::ValueId sums = ir::kNoValue;  // the slot with those of the cluster
   };
   // A part of an accumulator that leaves at once.
   struct Panel {
@@ -66,6 +74,8 @@ class TileEpilogue {
     int block = 0, column = 0;             // where registers hold it: the block, and the first column there
     int index = -1;                        // its number, where that is known
     std::vector<ir::ValueId> fragments{};  // of its parts, where they have been read
+    // Of a panel that the CTA writes for its cluster: the slot of partial sums, and its first column in the block.
+    ir::ValueId sums = ir::kNoValue, start = ir::kNoValue;
   };
   // A part of a panel that the epilogue treats at once.
   struct Part {
@@ -79,9 +89,11 @@ class TileEpilogue {
                     const std::function<void(const Panel&)>& write) const;
   void ForEachPanelOfOverlap(ir::Builder& b, const Accumulator& accumulator,
                              const std::function<void(const Panel&)>& write) const;
+  void ForEachOwnPanel(ir::Builder& b, ir::ValueId sums, const std::function<void(const Panel&)>& write) const;
   void ForEachPart(ir::Builder& b, ir::ValueId accumulator, const Panel& panel,
                    const std::function<void(const Part&)>& write) const;
   void StorePartials(ir::Builder& b, const Source& source) const;
+  void ExchangeSums(ir::Builder& b, const Source& source, const std::vector<ir::ValueId>& warp_rows) const;
   void WritePanels(ir::Builder& b, const Source& source, const std::vector<ir::ValueId>& warp_rows) const;
   void WritePanel(ir::Builder& b, const Source& source, const Panel& panel, ir::ValueId own,
                   std::vector<ir::ValueId> start) const;
@@ -92,7 +104,8 @@ class TileEpilogue {
   const EpilogueTerms& terms_;
   const CtaPlan& plan_;
   const StorePath store_;
-  const bool slices_apart_;
+  const Sharing sharing_;
+  const int cluster_k_;
   const OutputTensor& output_;
   const SubtileSteps steps_;
 };

@@ -65,6 +65,7 @@ Corner TileLoop::SliceOf(const Tile& tile) const {
   if (!SplitsK()) return corner;
   corner.first = Builder::Argument(tile.first, 3);
   corner.end = Builder::Argument(tile.first, 4);
+  if (slices == 1) return corner;
   corner.number = Builder::Argument(tile.first, 5);
   corner.slice = Builder::Argument(tile.first, 6);
   corner.slices = Builder::Argument(tile.first, 7);

@@ -15,8 +15,9 @@ void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::Val
 
 // Element coordinates of the corner of an output tile. In a group of rows, also the row counted from the group's first,
 // and the blocks of scale factors before the group. Of a part of K, where it begins, its length and its blocks, of
-// which the first is the one that may be incomplete. Where CTAs share tiles, also the K blocks of this CTA's section,
-// from `first` to below `end`, the tile's number among those that are cut, and the sections that it has.
+// which the first is the one that may be incomplete. Where CTAs share tiles, also the K blocks of this CTA's part, from
+// `first` to below `end`; where they do so through the workspace, the tile's number among those that are cut, the
+// number of the part, and how many there are.
 struct Corner {
   ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   ir::ValueId group_row = ir::kNoValue, first_block = ir::kNoValue;
@@ -24,7 +25,8 @@ struct Corner {
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
   ir::ValueId number = ir::kNoValue, slice = ir::kNoValue, slices = ir::kNoValue;
 
-  bool IsSlice() const { return first != ir::kNoValue; }
+  bool IsPart() const { return first != ir::kNoValue; }
+  bool IsSlice() const { return slices != ir::kNoValue; }
   bool IsInGroup() const { return group_row != ir::kNoValue; }
   bool HasPartOfK() const { return part != ir::kNoValue; }
 };
@@ -55,13 +57,14 @@ struct TileLoop {
   int tile_k = 0;              // elements of K in a block
   int raster = 1;
   int slices = 1;          // of K, at most
+  int cluster_k = 1;       // CTAs of a cluster that share a tile
   int pingpong_roles = 1;  // roles that alternate in a ping-pong
   int clc = -1;            // channel, where units come from launch control
   ir::WorkSource source = ir::WorkSource::kStatic;
   // Iterations of the loop over K of one tile.
   std::function<ir::ValueId(ir::Builder&)> blocks{};
 
-  bool SplitsK() const { return slices > 1; }
+  bool SplitsK() const { return slices > 1 || cluster_k > 1; }
   // Calls `write` inside a loop over the tiles that are the role's: every one, or the `pingpong_index`-th of each
   // `pingpong_roles`.
   void ForEachTile(ir::Builder& b, int pingpong_index, const std::function<void(const Tile&)>& write) const;

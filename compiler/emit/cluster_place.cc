@@ -13,14 +13,19 @@ uint32_t Repeated(uint32_t bits, int times, int distance) {
 }  // namespace
 
 ClusterPlace::ClusterPlace(const ir::Program& program, Emitter& e, Value* lane)
-    : index_m_(e.C32(0)), index_n_(e.C32(0)) {
+    : index_m_(e.C32(0)), index_n_(e.C32(0)), index_k_(e.C32(0)) {
   is_first_ = e.True();
   if (program.ClusterSize() == 1) return;
   auto& b = e.ir();
   Value* rank = e.ClusterRank();
+  is_first_ = b.CreateICmpEQ(rank, e.C32(0));
+  if (program.cluster_k > 1) {
+    index_k_ = rank;
+    peers_[static_cast<size_t>(ir::MulticastScope::kAll)] = {program.cluster_k, lane};
+    return;
+  }
   index_m_ = b.CreateURem(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
   index_n_ = b.CreateUDiv(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
-  is_first_ = b.CreateICmpEQ(rank, e.C32(0));
   ComputeMasks(program, e, rank, lane);
 }
 

@@ -16,8 +16,10 @@ class ClusterPlace {
   // `lane`: of the thread in its warp.
   ClusterPlace(const ir::Program& program, Emitter& e, Value* lane);
 
-  // The CTA's index along m or n.
-  Value* Index(ir::Axis axis) const { return axis == ir::Axis::kM ? index_m_ : index_n_; }
+  // The CTA's index along an axis.
+  Value* Index(ir::Axis axis) const {
+    return axis == ir::Axis::kM ? index_m_ : axis == ir::Axis::kN ? index_n_ : index_k_;
+  }
   // Whether the CTA has rank 0.
   Value* IsFirst() const { return is_first_; }
   // Whether the CTA is the leader of its pair. REQUIRES: there are pairs.
@@ -39,6 +41,7 @@ class ClusterPlace {
 
   Value* index_m_;
   Value* index_n_;
+  Value* index_k_;
   Value* is_first_ = nullptr;
   Value* is_leader_ = nullptr;
   std::array<Value*, kMulticastScopes> copy_masks_{}, commit_masks_{};

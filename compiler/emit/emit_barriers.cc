@@ -18,6 +18,16 @@ Value* RoleEmitter::Tile(const Slot& slot, int tile) {
   return e_.Offset(cx_.Shared(channel.tiles[tile].offset), b_.CreateMul(slot.stage, e_.C32(channel.StageBytes())));
 }
 
+Value* RoleEmitter::Sums(const Slot& slot) {
+  const ir::Channel& channel = ChannelOf(slot);
+  return e_.Offset(cx_.Shared(channel.slots_offset), b_.CreateMul(slot.stage, e_.C32(channel.StageBytes())));
+}
+
+// Threads read what those of other CTAs have written, where partial sums are exchanged.
+Emitter::Scope RoleEmitter::ScopeOf(const Slot& slot) {
+  return ChannelOf(slot).space == ir::Space::kSums ? Emitter::Scope::kCluster : Emitter::Scope::kCta;
+}
+
 void RoleEmitter::ByUnit(ir::Unit by, const std::function<void()>& body) {
   if (by == ir::Unit::kThread) return body();
   e_.WarpSync();
@@ -65,7 +75,7 @@ void RoleEmitter::BarrierWait(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
   const Slot& slot = SlotOf(op);
   const auto wait = [&] {
-    e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)));
+    e_.MbarrierWait(Barrier(slot, attrs.side), b_.CreateXor(slot.phase, e_.C32(attrs.inverted)), ScopeOf(slot));
   };
   if (!slot.cursor.full || attrs.side == Side::kEmpty) return wait();
   e_.If(b_.CreateNot(e_.Load(*slot.cursor.full)), wait);
@@ -94,7 +104,7 @@ void RoleEmitter::BarrierArrive(const Op& op) {
   }
   e_.WarpSync();
   e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),
-        [&] { e_.MbarrierArriveAt(barrier, peers.rank); });
+        [&] { e_.MbarrierArriveAt(barrier, peers.rank, ScopeOf(SlotOf(op))); });
 }
 
 void RoleEmitter::MmaCommit(const Op& op) {

@@ -123,6 +123,15 @@ void RoleEmitter::PartialTotal(const Op& op) {
       EmitPartialTotal(cx_, {attrs.fragment, attrs.columns}, Index(op, 0), Index(op, 1), Index(op, 2));
 }
 
+void RoleEmitter::StoreClusterSums(const Op& op) {
+  EmitStoreClusterSums(cx_, Sums(SlotOf(op)), FragmentOf(op, 1), Index(op, 2));
+}
+
+void RoleEmitter::AddClusterSums(const Op& op) {
+  const auto& attrs = op.As<ir::AccReadAttrs>();
+  fragments_[op.result] = EmitAddClusterSums(cx_, Sums(SlotOf(op)), {attrs.fragment, attrs.columns}, Index(op, 1));
+}
+
 void RoleEmitter::PartialSum(const Op& op) {
   fragments_[op.result] = EmitPartialSum(cx_, FragmentOf(op), Index(op, 1), Index(op, 2), Index(op, 3));
 }

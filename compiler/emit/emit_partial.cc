@@ -1,4 +1,5 @@
-// Split-K: CTAs exchange partial accumulators through the workspace, and the last one reduces them.
+// Split-K: CTAs exchange partial accumulators through the workspace, where the last one reduces them, or through
+// distributed shared memory, where each of a cluster reduces some columns.
 #include <algorithm>
 
 #include "compiler/emit/emit_program.h"
@@ -15,17 +16,25 @@ constexpr int kMostAtOnce = 8;  // partials
 // The same where nothing else is in registers: of up to so many threads of a CTA, and of more.
 constexpr int kManyThreads = 256, kTotalRegisters = 160, kFewTotalRegisters = 96;
 
-// Address of this lane's quads of the fragment that begins at `column` of what a warp holds, in a partial.
+// Bytes from the beginning of a partial to this lane's quads of the fragment that begins at `column` of what a warp
+// holds.
+Value* PlaceOfQuads(const RoleContext& cx, Value* warp, Value* column) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  const ir::WorkspaceLayout layout = ir::WorkspaceOf(cx.program);
+  Value* place = b.CreateAdd(b.CreateMul(warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
+                             b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
+  return b.CreateAdd(place, b.CreateShl(cx.lane, 4));
+}
+
+// The same as an address in the workspace.
 Value* QuadsOf(const RoleContext& cx, Value* partial, Value* warp, Value* column) {
   Emitter& e = cx.e;
   auto& b = e.ir();
   const ir::WorkspaceLayout layout = ir::WorkspaceOf(cx.program);
   Value* offset = b.CreateMul(b.CreateZExt(partial, e.I64()), e.C64(static_cast<uint64_t>(layout.PartialBytes())));
-  Value* in_partial = b.CreateAdd(b.CreateMul(warp, e.C32(static_cast<uint32_t>(layout.WarpBytes()))),
-                                  b.CreateMul(column, e.C32(static_cast<uint32_t>(layout.ColumnBytes()))));
-  in_partial = b.CreateAdd(in_partial, b.CreateShl(cx.lane, 4));
-  offset =
-      b.CreateAdd(b.CreateAdd(offset, b.CreateZExt(in_partial, e.I64())), e.C64(ir::WorkspaceLayout::kCounterBytes));
+  offset = b.CreateAdd(b.CreateAdd(offset, b.CreateZExt(PlaceOfQuads(cx, warp, column), e.I64())),
+                       e.C64(ir::WorkspaceLayout::kCounterBytes));
   return b.CreateAdd(cx.Param(ir::Binding::kWorkspace), offset);
 }
 
@@ -67,6 +76,19 @@ void AddPartials(const RoleContext& cx, llvm::Type* type, const std::vector<Vari
   });
 }
 
+// f32 or s32.
+llvm::Type* SumType(const RoleContext& cx) {
+  const bool integers = ir::IsInteger(ir::AccumulatorType(cx.program.operand_type));
+  return integers ? static_cast<llvm::Type*>(cx.e.I32()) : cx.e.F32();
+}
+
+// The four registers of a fragment from `first` on, as words.
+std::vector<Value*> QuadOf(const RoleContext& cx, const Fragment& fragment, int first) {
+  std::vector<Value*> words;
+  for (int i = 0; i < kQuad; ++i) words.push_back(cx.e.ir().CreateBitCast(fragment.values[first + i], cx.e.I32()));
+  return words;
+}
+
 Fragment ValuesOf(const RoleContext& cx, const ir::FragmentLayout& layout, const std::vector<Variable>& sums) {
   Fragment sum{layout, {}};
   for (const Variable& value : sums) sum.values.push_back(cx.e.Load(value));
@@ -80,9 +102,8 @@ void EmitPartialStore(const RoleContext& cx, const Fragment& fragment, Value* co
   auto& b = e.ir();
   Value* to = QuadsOf(cx, partial, cx.warp, column);
   for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
-    std::vector<Value*> words;
-    for (int i = 0; i < kQuad; ++i) words.push_back(b.CreateBitCast(fragment.values[j + i], e.I32()));
-    e.StoreGlobal(b.CreateAdd(to, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes)), words, e.True());
+    Value* address = b.CreateAdd(to, e.C64(j / kQuad * ir::WorkspaceLayout::kQuadBytes));
+    e.StoreGlobal(address, QuadOf(cx, fragment, j), e.True());
   }
 }
 
@@ -137,14 +158,47 @@ Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* 
 Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layout, Value* column, Value* first,
                           Value* partials) {
   Emitter& e = cx.e;
-  const bool integers = ir::IsInteger(ir::AccumulatorType(cx.program.operand_type));
-  llvm::Type* type = integers ? static_cast<llvm::Type*>(e.I32()) : e.F32();
+  llvm::Type* type = SumType(cx);
   std::vector<Variable> sums;
   for (int j = 0; j < layout.Registers(); ++j) sums.push_back(e.NewVariable(type, llvm::Constant::getNullValue(type)));
   const int registers = cx.program.threads > kManyThreads ? kFewTotalRegisters : kTotalRegisters;
   const PartialRun run{e.C32(0), column, first, partials, partials};
   AddPartials(cx, type, sums, run, std::max(1, registers / layout.Registers()));
   return ValuesOf(cx, layout, sums);
+}
+
+void EmitStoreClusterSums(const RoleContext& cx, Value* sums, const Fragment& fragment, Value* column) {
+  Emitter& e = cx.e;
+  Value* to = e.Offset(sums, PlaceOfQuads(cx, cx.warp, column));
+  for (int j = 0; j < fragment.layout.Registers(); j += kQuad) {
+    e.StoreShared(e.Offset(to, e.C32(static_cast<uint32_t>(j / kQuad * ir::WorkspaceLayout::kQuadBytes))),
+                  QuadOf(cx, fragment, j));
+  }
+}
+
+// Of each quad the sums of all CTAs are loaded before the first is added.
+Fragment EmitAddClusterSums(const RoleContext& cx, Value* sums, const ir::FragmentLayout& layout, Value* column) {
+  Emitter& e = cx.e;
+  auto& b = e.ir();
+  llvm::Type* type = SumType(cx);
+  Value* own = e.Offset(sums, PlaceOfQuads(cx, cx.warp, column));
+  std::vector<Value*> from;
+  for (int rank = 0; rank < cx.program.cluster_k; ++rank)
+    from.push_back(e.SharedOf(own, e.C32(static_cast<uint32_t>(rank))));
+  Fragment total{layout, {}};
+  for (int j = 0; j < layout.Registers(); j += kQuad) {
+    std::vector<std::vector<Value*>> loaded;
+    for (Value* partial : from)
+      loaded.push_back(e.LoadShared(
+          e.Offset(partial, e.C32(static_cast<uint32_t>(j / kQuad * ir::WorkspaceLayout::kQuadBytes))), kQuad));
+    for (size_t i = 0; i < kQuad; ++i) {
+      Value* sum = b.CreateBitCast(loaded[0][i], type);
+      for (size_t rank = 1; rank < loaded.size(); ++rank)
+        sum = AddPartial(cx, sum, b.CreateBitCast(loaded[rank][i], type));
+      total.values.push_back(sum);
+    }
+  }
+  return total;
 }
 
 }  // namespace laneshift::compiler

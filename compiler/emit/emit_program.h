@@ -160,6 +160,9 @@ Value* EmitPartialArrive(const RoleContext& cx, int sharers, Value* tile, Value*
 Fragment EmitPartialTotal(const RoleContext& cx, const ir::FragmentLayout& layout, Value* column, Value* first,
                           Value* partials);
 Fragment EmitPartialSum(const RoleContext& cx, const Fragment& fragment, Value* column, Value* first, Value* partials);
+// The same between CTAs of a cluster that share a tile: `sums` is where a slot of partial sums begins.
+void EmitStoreClusterSums(const RoleContext& cx, Value* sums, const Fragment& fragment, Value* column);
+Fragment EmitAddClusterSums(const RoleContext& cx, Value* sums, const ir::FragmentLayout& layout, Value* column);
 // emit_function.cc: `first` and `second` are the function's numbers, if it has any. `approximate`: to the precision
 // of 16-bit outputs.
 Value* EmitFunction(Emitter& e, ir::Function function, bool approximate, Value* x, Value* first, Value* second);

@@ -55,10 +55,12 @@ class RoleEmitter {
   Value* Index(const ir::Op& op, int i) const { return values_.at(op.operands[i]); }
   const Slot& SlotOf(const ir::Op& op, int i = 0) const { return slots_.at(op.operands[i]); }
   const ScaleFactors& ScaleFactorsOf(const ir::Op& op) const { return scale_factors_.at(op.operands[1]); }
-  const Fragment& FragmentOf(const ir::Op& op) const { return fragments_.at(op.operands[0]); }
+  const Fragment& FragmentOf(const ir::Op& op, size_t operand = 0) const { return fragments_.at(op.operands[operand]); }
   const ir::Channel& ChannelOf(const Slot& slot) const { return cx_.program.channels[slot.channel]; }
 
   Value* Barrier(const Slot& slot, ir::Side side);
+  Value* Sums(const Slot& slot);
+  Emitter::Scope ScopeOf(const Slot& slot);
 
   // Shared-memory address of a tile of the slot.
   Value* Tile(const Slot& slot, int tile);
@@ -148,7 +150,7 @@ class RoleEmitter {
   std::map<int, ScaleSet> scale_sets_;
   std::map<std::pair<int, int>, Value*> first_words_;  // of descriptors, by channel and tile
   std::vector<Variable> promoted_;
-  std::vector<Variable> taps_;  // sums of the gradient of a depthwise filter
+  std::vector<Variable> taps_;      // sums of the gradient of a depthwise filter
   std::optional<Variable> stamps_;  // of a program with stamps: where this thread's next record goes, or 0
 };
 

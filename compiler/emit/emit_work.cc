@@ -90,8 +90,7 @@ void RoleEmitter::WorkRequest(const Op& op) {
 }
 
 Value* RoleEmitter::ClcResponseAddress(const Slot& slot) {
-  return e_.Offset(cx_.Shared(ChannelOf(slot).response_offset),
-                   b_.CreateMul(slot.stage, e_.C32(ir::kClcResponseBytes)));
+  return e_.Offset(cx_.Shared(ChannelOf(slot).slots_offset), b_.CreateMul(slot.stage, e_.C32(ir::kClcResponseBytes)));
 }
 
 }  // namespace laneshift::compiler

@@ -95,12 +95,15 @@ class Emitter {
   void MbarrierInit(Value* barrier, int arrivals);
   void FenceMbarrierInit();
   Value* MbarrierTest(Value* barrier, Value* parity);  // acquire, if it holds
-  void MbarrierWait(Value* barrier, Value* parity);  // acquire; spins on try_wait
+  enum class Scope : uint8_t { kCta, kCluster };
+  void MbarrierWait(Value* barrier, Value* parity, Scope scope = Scope::kCta);  // acquire; spins on try_wait
   void MbarrierExpect(Value* barrier, int bytes);
   void MbarrierArrive(Value* barrier);
-  // At the same barrier of another CTA of the cluster. Releases only at CTA scope: the arrival publishes that
-  // reads have completed, and no writes.
-  void MbarrierArriveAt(Value* barrier, Value* rank);
+  // At the same barrier of another CTA of the cluster. With the scope of a CTA the arrival publishes that reads have
+  // completed, and no writes.
+  void MbarrierArriveAt(Value* barrier, Value* rank, Scope scope = Scope::kCta);
+  // The same place in the shared memory of another CTA of the cluster.
+  Value* SharedOf(Value* pointer, Value* rank);
   // Every thread of the cluster.
   void ClusterSync();
   // Until the grids that this one depends on have ended, and what they wrote is visible; grids that depend on this one

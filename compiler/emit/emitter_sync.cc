@@ -20,12 +20,14 @@ void Emitter::MbarrierInit(Value* barrier, int arrivals) {
 }
 void Emitter::FenceMbarrierInit() { Intrinsic(nv::nvvm_fence_mbarrier_init_release_cluster); }
 
-void Emitter::MbarrierWait(Value* barrier, Value* parity) {
+void Emitter::MbarrierWait(Value* barrier, Value* parity, Scope scope) {
   llvm::BasicBlock* spin = NewBlock();
   llvm::BasicBlock* end = NewBlock();
   b_.CreateBr(spin);
   b_.SetInsertPoint(spin);
-  b_.CreateCondBr(Intrinsic(nv::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {barrier, parity}), end, spin);
+  const auto wait = scope == Scope::kCluster ? nv::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta
+                                             : nv::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta;
+  b_.CreateCondBr(Intrinsic(wait, {barrier, parity}), end, spin);
   b_.SetInsertPoint(end);
 }
 
@@ -39,9 +41,13 @@ void Emitter::MbarrierExpect(Value* barrier, int bytes) {
 void Emitter::MbarrierArrive(Value* barrier) {
   Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cta, {barrier, C32(1)});
 }
-void Emitter::MbarrierArriveAt(Value* barrier, Value* rank) {
-  Value* remote = Intrinsic(nv::nvvm_mapa_shared_cluster, {barrier, rank});
-  Intrinsic(nv::nvvm_mbarrier_arrive_scope_cta_space_cluster, {remote, C32(1)});
+void Emitter::MbarrierArriveAt(Value* barrier, Value* rank, Scope scope) {
+  const auto arrive = scope == Scope::kCluster ? nv::nvvm_mbarrier_arrive_scope_cluster_space_cluster
+                                               : nv::nvvm_mbarrier_arrive_scope_cta_space_cluster;
+  Intrinsic(arrive, {SharedOf(barrier, rank), C32(1)});
+}
+Value* Emitter::SharedOf(Value* pointer, Value* rank) {
+  return Intrinsic(nv::nvvm_mapa_shared_cluster, {pointer, rank});
 }
 void Emitter::ClusterSync() {
   Intrinsic(nv::nvvm_barrier_cluster_arrive_aligned);

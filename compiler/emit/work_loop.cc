@@ -66,7 +66,8 @@ WorkLoop::Quotient WorkLoop::Divide(Value* number, Value* divisor, Value* easy, 
 void WorkLoop::ForEach(const std::function<void(const Unit&)>& body) {
   const Source source = SourceOfUnits();
   const auto iterate = [&](Value* iteration) {
-    const Unit unit = source.unit(iteration);
+    Unit unit = source.unit(iteration);
+    if (cx_.program.cluster_k > 1) TakePart(unit);
     body(unit);
     source.advance(unit);
   };
@@ -84,7 +85,7 @@ void WorkLoop::ForEach(const std::function<void(const Unit&)>& body) {
 WorkLoop::Source WorkLoop::SourceOfUnits() {
   switch (attrs_.source) {
     case ir::WorkSource::kStatic:
-      return blocks_ == nullptr ? WholeTiles() : Slices();
+      return attrs_.slices == 1 ? WholeTiles() : Slices();
     case ir::WorkSource::kLaunchControl:
       return StolenTiles();
     case ir::WorkSource::kGroups:
@@ -93,6 +94,17 @@ WorkLoop::Source WorkLoop::SourceOfUnits() {
       return TilesOfGroups();
   }
   __builtin_unreachable();
+}
+
+// Of a tile that CTAs of the cluster share, the blocks of K of this one.
+void WorkLoop::TakePart(Unit& unit) const {
+  Value* parts = e_.C32(static_cast<uint32_t>(cx_.program.cluster_k));
+  Value* part = cx_.cluster->Index(ir::Axis::kK);
+  const auto block = [&](Value* of) { return b_.CreateUDiv(b_.CreateMul(of, blocks_), parts); };
+  unit.k_begin = block(part);
+  unit.k_end = block(b_.CreateAdd(part, e_.C32(1)));
+  unit.number = unit.slice = e_.C32(0);
+  unit.slices = e_.C32(1);
 }
 
 // Every Nth tile, N the number of clusters; a ping-pong role has one of each `pingpong_roles` of these.

@@ -69,6 +69,7 @@ class WorkLoop {
   Source SourceOfUnits();
   Source WholeTiles();
   Source Slices();
+  void TakePart(Unit& unit) const;
   Source StolenTiles();
   Source TilesOfGroups();
   // The group that has a tile.

@@ -86,6 +86,7 @@ Status CheckFixed(const Contraction& c, const Schedule& s) {
       {s.shift == ShiftForm::kSeparate, "shift=separate"},
       {s.border == Border::kZeros, "border=zeros"},
       {s.cluster_m * s.cluster_n == 1, "cluster=1x1"},
+      {s.cluster_k == 1, "cluster_k=1"},
       {s.ctas == 1, "ctas=1"},
       {s.scheduler == Scheduler::kStatic, "scheduler=static"},
       {s.rows == RowSide::kM || matrices, "rows=m"},
@@ -125,8 +126,8 @@ Status CheckBox(const ConvGeometry& g, char axis, int64_t positions, int64_t uni
   for (const int d : {kDepth, kHeight, kWidth}) {
     const auto i = static_cast<size_t>(d);
     if (g.divides && std::max(g.pad[i], g.stride[i]) > kMostPaddedStrides)
-      return NotDirect(Cat("has gradients of x with a padding and a stride of at most ", kMostPaddedStrides,
-                           "; use reuse=im2col"));
+      return NotDirect(
+          Cat("has gradients of x with a padding and a stride of at most ", kMostPaddedStrides, "; use reuse=im2col"));
     if (g.box[i] > kMostBox)
       return NotDirect(Cat("loads ", g.box[i], " pixels along ", "dhw"[i], " for a tile, more than the ", kMostBox,
                            " of a box", smaller));

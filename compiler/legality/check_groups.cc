@@ -35,6 +35,7 @@ Status CheckGroupsOfRows(const Schedule& s) {
         "only the device knows how many tiles groups have, a grid of one cluster for each needs the number; "
         "use scheduler=static");
   if (s.split_k > 1) return NotOfGroups("only the device knows which tiles of groups are left over; use split_k=1");
+  if (s.cluster_k > 1) return NotOfGroups("tiles of groups are not cut along K; use cluster_k=1");
   if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several groups, each with its own B; use b_keep=0");
   return Ok();
 }
@@ -44,7 +45,8 @@ Status CheckPartsOfK(const Schedule& s) {
   if (s.scheduler != Scheduler::kStatic)
     return NotOfGroups(
         "parts of K are found in the order of tiles, which launch control does not keep; use scheduler=static");
-  if (s.split_k > 1) return NotOfGroups("only the device knows how long parts of K are; use split_k=1");
+  if (s.split_k > 1 || s.cluster_k > 1)
+    return NotOfGroups("only the device knows how long parts of K are; use split_k=1 cluster_k=1");
   if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several parts of K; use b_keep=0");
   return Ok();
 }

@@ -22,6 +22,7 @@ Status CheckNumerics(const Contraction& contraction, const Schedule& s) {
   // summed where. Which tiles are cut depends on how many there are.
   if (s.split_k != 1)
     return NotWithNumerics("split_k sums the tiles of an incomplete wave in slices of K", "split_k=1");
+  if (s.cluster_k != 1) return NotWithNumerics("cluster_k sums the parts of K of the CTAs of a cluster", "cluster_k=1");
   if (s.reuse == Reuse::kDirect && contraction.a.kind == SourceKind::kMatrix)
     return NotWithNumerics("reuse=direct divides K among lanes, and multiplies only a few vectors", "reuse=none");
   if (contraction.merged > 1)

@@ -39,6 +39,9 @@ Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, s
 // Threads that copy take registers from those that multiply.
 bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy; }
 
+// Whether CTAs share tiles.
+bool DividesK(const Schedule& s) { return s.split_k > 1 || s.cluster_k > 1; }
+
 // Warpgroups that share a tile.
 int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
 
@@ -54,13 +57,12 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   });
   const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
   const bool blocks_of_rows = rows > kBlockRows * Together(s);
-  const bool held = matrices || Copies(s) || s.split_k > 1 || s.consumers == Consumers::kPingpong;
+  const bool held = matrices || Copies(s) || DividesK(s) || s.consumers == Consumers::kPingpong;
   const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
   if (held && many_lines && ir::OrdersReductions(epilogue, contraction.numerics)) return kOrderedAccumulators;
   if (blocks_of_rows && reductions > 0 && matrices && s.rows == RowSide::kN) return kMatrixReductionAccumulators;
   if (blocks_of_rows && reductions > 1) return kReductionAccumulators;
-  if (Copies(s) || s.split_k > 1 || contraction.beta != 0 || contraction.geometry.HasPatches())
-    return kMostAccumulators;
+  if (Copies(s) || DividesK(s) || contraction.beta != 0 || contraction.geometry.HasPatches()) return kMostAccumulators;
   const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
@@ -79,6 +81,10 @@ Status CheckWarpgroups(const Schedule& s, int rows, int columns, std::string_vie
   if (pingpong && s.split_k > 1)
     return Refused(
         "with consumers=pingpong all tiles must have the same number of blocks of K; use split_k=1 or "
+        "consumers=cooperative");
+  if (pingpong && s.cluster_k > 1)
+    return Refused(
+        "warpgroups that alternate between tiles do not exchange sums; use cluster_k=1 or "
         "consumers=cooperative");
   const int together = Together(s);
   const int blocks = rows / (kBlockRows * together);
@@ -185,6 +191,29 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
                        "x", s.cluster_n, " load are not whole groups of 8; use a larger tile or a smaller cluster"));
   }
   return Ok();
+}
+
+// CTAs of a cluster that share a tile.
+Status CheckSharedTiles(const Contraction& contraction, const Schedule& s, const Target& target) {
+  if (s.cluster_k == 1) return Ok();
+  const bool power = s.cluster_k > 1 && (s.cluster_k & (s.cluster_k - 1)) == 0;
+  if (!power || s.cluster_k > target.max_cluster)
+    return Refused(
+        Cat("cluster_k=", s.cluster_k, " is not supported; use a power of two, at most ", target.max_cluster));
+  if (s.cluster_m * s.cluster_n > 1)
+    return Refused(Cat("the CTAs of a cluster share a tile or have neighbouring ones; with cluster_k=", s.cluster_k,
+                       " use cluster=1x1 ctas=1"));
+  if (s.split_k > 1)
+    return Refused("tiles are shared by CTAs of a cluster or through a workspace; use split_k=1 or cluster_k=1");
+  if (s.scheduler != Scheduler::kStatic)
+    return Refused("work that is stolen is whole tiles; with cluster_k use scheduler=static");
+  if (s.b_keep > 0) return Refused("a CTA with a part of K does not keep B; with cluster_k use b_keep=0");
+  if (contraction.geometry.known_filter)
+    return Refused("the loop over the K blocks of a small gathered filter is unrolled; use cluster_k=1");
+  const int64_t blocks = contraction.Iterations(s);
+  if (s.cluster_k <= blocks) return Ok();
+  return Refused(Cat("a tile has ", blocks, " blocks of K, which ", s.cluster_k,
+                     " CTAs cannot share; use a smaller cluster_k or a smaller tile k"));
 }
 
 // Blocks of K narrower than a swizzle span of 128 bytes are for convolutions of few channels.
@@ -535,6 +564,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
   // Positions of the implicit-GEMM index are padded to whole parts.
   const int a_rows = pixels ? s.cluster_n * s.tile_m : a_along_k ? s.tile_m : s.tile_k / contraction.a.compression;
   LS_TRY(CheckCluster(s, target, a_rows, b_along_k ? s.tile_n / s.ctas : s.tile_k));
+  LS_TRY(CheckSharedTiles(contraction, s, target));
   if (s.rows == RowSide::kM) LS_TRY(CheckRowBytes(contraction.d_rows, s.tile_n, contraction.d.type()));
   return CheckGate(contraction.epilogue(), contraction.d.type(), s);
 }

@@ -70,8 +70,8 @@ int PlaceShared(ir::Program& program) {
     if (channel.space == ir::Space::kShared) PlaceTiles(channel, memory);
   }
   for (ir::Channel& channel : program.channels) {
-    if (channel.space == ir::Space::kClcResponses)
-      channel.response_offset = memory.Take(channel.StageBytes() * channel.stages, ir::kClcResponseBytes);
+    if (channel.space == ir::Space::kClcResponses || channel.space == ir::Space::kSums)
+      channel.slots_offset = memory.Take(channel.StageBytes() * channel.stages, ir::kClcResponseBytes);
   }
   for (ir::Buffer& buffer : program.buffers) {
     buffer.offset = memory.Take(buffer.Bytes(), buffer.layout.Alignment());

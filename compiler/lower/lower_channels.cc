@@ -59,10 +59,12 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
 }
 
 // The producers that a consumer of the channel must signal an empty slot to: all whose copies go to that slot; of an
-// accumulator, and of a role's own ring, the leader of the pair; of a CLC response every CTA of the cluster.
+// accumulator, and of a role's own ring, the leader of the pair; of a CLC response every CTA of the cluster. Of partial
+// sums those are also the consumers of a full slot.
 ir::MulticastScope MulticastScopeOf(const ir::Program& program, int channel) {
   if (program.channels[channel].space == ir::Space::kTensor)
     return program.ctas > 1 ? ir::MulticastScope::kLeader : ir::MulticastScope::kOwn;
+  if (program.channels[channel].space == ir::Space::kSums) return ir::MulticastScope::kAll;
   if (program.channels[channel].space == ir::Space::kClcResponses)
     return program.ClusterSize() > 1 ? ir::MulticastScope::kAll : ir::MulticastScope::kOwn;
   bool along_m = false, along_n = false;
@@ -101,7 +103,10 @@ void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& 
       if (op.kind == OpKind::kTake || op.kind == OpKind::kReserve) takes[op.As<ir::ChannelAttrs>().channel] = true;
     });
     const Signalling signals = SignallingOf(role.kind);
-    for (const auto& [channel, used] : puts) program.channels[channel].full_arrivals += Arrivals(signals.full, role);
+    for (const auto& [channel, used] : puts) {
+      const bool sums = program.channels[channel].space == ir::Space::kSums;
+      program.channels[channel].full_arrivals += Arrivals(signals.full, role) * (sums ? program.ClusterSize() : 1);
+    }
     for (const auto& [channel, used] : takes) {
       if (later_role && passed.contains(channel)) continue;
       program.channels[channel].empty_arrivals += Arrivals(EmptySignal(program, role, channel), role) *
@@ -148,7 +153,7 @@ class RoleLowering {
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       // MMAs into registers may still read the slot; a ping-pong phase ends when they are issued.
       const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
-      if (multiplies_ && space != ir::Space::kOrder) b.MmaWait({}, {.pending = 0});
+      if (multiplies_ && space != ir::Space::kOrder && space != ir::Space::kSums) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
@@ -168,21 +173,22 @@ class RoleLowering {
   // put waits for the consumers of the lap before, which a fresh barrier passes; take waits for the producers.
   void Acquire(ir::Builder& b, const Op& op, Side side, const std::vector<Op>& siblings) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
-    // The role that requests CLC responses also takes them, after it requests.
-    const bool trailing = op.kind == OpKind::kTake && role_.kind == RoleKind::kSchedule;
+    // The role that requests CLC responses also takes them, after it requests; so do those that add partial sums.
+    const ir::Space space = program_.channels[channel].space;
+    const bool trailing = op.kind == OpKind::kTake && (role_.kind == RoleKind::kSchedule || space == ir::Space::kSums);
     b.AppendCopy({.kind = OpKind::kCursor,
                   .result = op.result,
                   .attrs = ir::CursorAttrs{.channel = channel, .trail = trailing}});
     const bool once = program_.channels[channel].resident;  // resident: it was never full before
     if (!once) b.BarrierWait({op.result}, {.side = side, .inverted = side == Side::kEmpty});
-    const ir::Space space = program_.channels[channel].space;
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kClcResponses;
     if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
       const int ctas = space == ir::Space::kShared ? program_.ctas : 1;
       b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas > 1});
     }
-    if (op.kind == OpKind::kPut && signals_.full != Signal::kWarps && !once) put_.insert(channel);
+    const bool others_wait = signals_.full != Signal::kWarps || space == ir::Space::kSums;
+    if (op.kind == OpKind::kPut && others_wait && !once) put_.insert(channel);
     channel_of_[op.result] = channel;
   }
 
@@ -266,7 +272,8 @@ class RoleLowering {
   }
 
   ir::MulticastScope PeersOf(int channel, Side side) const {
-    return side == Side::kEmpty ? scopes_[static_cast<size_t>(channel)] : ir::MulticastScope::kOwn;
+    const bool sums = program_.channels[channel].space == ir::Space::kSums;
+    return side == Side::kEmpty || sums ? scopes_[static_cast<size_t>(channel)] : ir::MulticastScope::kOwn;
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put

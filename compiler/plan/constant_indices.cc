@@ -15,8 +15,11 @@ using ir::OpKind;
 void ConstantIndices::Note(const ir::Op& op) {
   if (op.kind == OpKind::kConst) return Set(op.result, op.As<ir::ConstAttrs>().value);
   if (op.kind == OpKind::kParam) return Set(op.result, numbers_.SizeOf(op.As<ir::ParamAttrs>().binding));
+  // Of CTAs that share a tile the first one writes most.
+  if (op.kind == OpKind::kClusterIndex && op.As<ir::ClusterIndexAttrs>().axis == ir::Axis::kK) return Set(op.result, 0);
   const bool sum = op.kind == OpKind::kAdd || op.kind == OpKind::kSub;
-  if (!sum && op.kind != OpKind::kMul && op.kind != OpKind::kCeilDiv && op.kind != OpKind::kRem) return;
+  const bool quotient = op.kind == OpKind::kCeilDiv || op.kind == OpKind::kDiv || op.kind == OpKind::kRem;
+  if (!sum && !quotient && op.kind != OpKind::kMul) return;
   const auto a = Find(op.operands[0]);
   const auto b = Find(op.operands[1]);
   if (!a || !b) return;
@@ -24,6 +27,7 @@ void ConstantIndices::Note(const ir::Op& op) {
   if (op.kind == OpKind::kSub) Set(op.result, *a - *b);
   if (op.kind == OpKind::kMul) Set(op.result, *a * *b);
   if (op.kind == OpKind::kCeilDiv) Set(op.result, base::CeilDiv(*a, *b));
+  if (op.kind == OpKind::kDiv) Set(op.result, *a / *b);
   if (op.kind == OpKind::kRem) Set(op.result, *a % *b);
 }
 

@@ -48,8 +48,8 @@ class RoleTraffic {
         continue;
       }
       const auto& work = op.As<ir::WorkAttrs>();
-      // The slices of a tile together are a whole one.
-      if (work.slices > 1) {
+      // The parts of a tile together are a whole one.
+      if (op.BodyArguments() > ir::kWorkTileArguments && work.source == ir::WorkSource::kStatic) {
         indices_.Set(op.result + 3, 0);
         indices_.Set(op.result + 4, indices_.At(op.operands[ir::kWorkTileOperands]));
       }
@@ -220,6 +220,7 @@ KernelTraffic CountLaunch(const ProblemNumbers& numbers, const Schedule& schedul
   const WorkDivision division = DivideWork(work, std::max(1, sm_count / work.ClusterSize()));
   KernelTraffic traffic{.all = tile * work.Tiles(), .busiest = tile * division.waves};
   if (work.cuts_k) traffic.busiest = tile.Share(work.Units(), division.resident);
+  if (work.cluster_k > 1) traffic.busiest = traffic.busiest.Share(1, work.cluster_k);
   traffic.all += once * (division.resident * work.ClusterSize());
   traffic.busiest += once;
   return traffic;

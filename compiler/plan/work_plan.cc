@@ -20,6 +20,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
                 .batches = contraction.batch,
                 .cluster_m = schedule.cluster_m,
                 .cluster_n = schedule.cluster_n,
+                .cluster_k = schedule.cluster_k,
                 .raster = schedule.raster,
                 .cuts_k = schedule.split_k > 1};
   plan.estimated_rows = static_cast<double>(plan.tile_rows);
@@ -59,7 +60,7 @@ WorkDivision DivideWork(const WorkPlan& plan, int64_t most) {
   WorkDivision division{.clusters = units};
   if (plan.source != ir::WorkSource::kLaunchControl) {
     // The workspace has counters for this many tiles that are cut.
-    const int64_t counted = int64_t{ir::WorkspaceLayout::kMostTiles} / plan.ClusterSize();
+    const int64_t counted = int64_t{ir::WorkspaceLayout::kMostTiles} / plan.TilesOfUnit();
     division.clusters = std::min({units * plan.slices, most, counted});
     if (plan.column_step > 1)
       division.clusters = std::max(plan.column_step, division.clusters / plan.column_step * plan.column_step);
@@ -67,7 +68,7 @@ WorkDivision DivideWork(const WorkPlan& plan, int64_t most) {
   division.resident = std::min(division.clusters, most);
   division.waves = base::CeilDiv(units, division.resident);
   division.cut = plan.cuts_k ? units % division.clusters : 0;
-  division.partials = division.cut * plan.ClusterSize() * plan.slices;
+  division.partials = division.cut * plan.TilesOfUnit() * plan.slices;
   return division;
 }
 

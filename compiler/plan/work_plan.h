@@ -2,9 +2,9 @@
 // and how many of them are cut along K. It mirrors the loop that a kernel runs (compiler/build/tile_loop.h): the
 // launch, the search space, its bounds, the traffic and the timing model all use its counts.
 //
-// A tile is what one CTA computes at once; a unit is the work of a cluster: a tile of each of its CTAs, adjacent in D.
-// A cluster may extend beyond D, and its CTAs outside compute all the same. A tile of an incomplete wave may be cut
-// along K into slices, which are separate units.
+// A tile is what one CTA computes at once, or the CTAs of a cluster that share it; a unit is the work of a cluster: a
+// tile of each of its CTAs, adjacent in D, or one of all. A cluster may extend beyond D, and its CTAs outside compute
+// all the same. A tile of an incomplete wave may be cut along K into slices, which are separate units.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -25,6 +25,7 @@ struct WorkPlan {
   int64_t tile_rows = 0, tile_columns = 0;
   int64_t batches = 1;               // matrices, or groups of a convolution; the slowest index
   int cluster_m = 1, cluster_n = 1;  // tiles of a unit
+  int cluster_k = 1;                 // CTAs that share each of them
   int raster = 1;                    // tile rows of a band; bands go column after column
   ir::WorkSource source = ir::WorkSource::kStatic;
   bool cuts_k = false;      // tiles of an incomplete wave are cut along K
@@ -41,12 +42,14 @@ struct WorkPlan {
   double EstimatedTiles() const {
     return estimated_rows * static_cast<double>(tile_columns) * static_cast<double>(batches);
   }
-  int64_t Units() const { return Tiles() / ClusterSize(); }  // with all tiles whole
-  int ClusterSize() const { return cluster_m * cluster_n; }
+  int TilesOfUnit() const { return cluster_m * cluster_n; }
+  int64_t Units() const { return Tiles() / TilesOfUnit(); }  // with all tiles whole
+  int ClusterSize() const { return TilesOfUnit() * cluster_k; }
   // Tiles of the incomplete wave, with this many CTAs.
   int64_t Rest(int64_t ctas) const { return Tiles() % ctas; }
-  // Slices of each tile, as estimates take it: tiles of full waves count as whole.
-  int64_t SlicesOn(int64_t ctas) const { return Tiles() < ctas ? slices : 1; }
+  // Parts of each tile that CTAs have, as estimates take it: tiles of full waves count as whole, unless a cluster
+  // shares them.
+  int64_t PartsOn(int64_t ctas) const { return cluster_k * (Tiles() < ctas ? slices : 1); }
 };
 
 // REQUIRES: `contraction` is of this schedule.

@@ -75,8 +75,21 @@ TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
   EXPECT_EQ(WorkOf("gemm m=64 n=64 k=1024", "tile=64x64x64 split_k=4").slices, 4);
   EXPECT_EQ(WorkOf("gemm m=64 n=64 k=128", "tile=64x64x64 split_k=4").slices, 2);
   const WorkPlan work = WorkOf("gemm m=640 n=64 k=1024", "tile=64x64x64 split_k=4");
-  EXPECT_EQ(work.SlicesOn(11), 4);
-  EXPECT_EQ(work.SlicesOn(10), 1) << "a whole wave is not cut";
+  EXPECT_EQ(work.PartsOn(11), 4);
+  EXPECT_EQ(work.PartsOn(10), 1) << "a whole wave is not cut";
+}
+
+// The CTAs of a cluster share each tile, whether it is of a whole wave or not.
+TEST(PlanWork, SharesTilesInAClusterAlongK) {
+  const WorkPlan work = WorkOf("gemm m=640 n=64 k=1024", "tile=64x64x64 cluster_k=4");
+  EXPECT_EQ(work.Units(), 10);
+  EXPECT_EQ(work.ClusterSize(), 4);
+  EXPECT_EQ(work.PartsOn(11), 4);
+  EXPECT_EQ(work.PartsOn(10), 4);
+  const WorkDivision division = SharesOf("gemm m=640 n=64 k=1024", "tile=64x64x64 cluster_k=4", 8);
+  EXPECT_EQ(division.clusters, 8);
+  EXPECT_EQ(division.waves, 2);
+  EXPECT_EQ(division.partials, 0) << "no sum goes through the workspace";
 }
 
 // Clusters are launched whole, at most as many as are resident at one time; where clusters steal work, all of them.

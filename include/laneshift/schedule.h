@@ -85,7 +85,8 @@ struct Schedule {
   int filter_stages = 4;  // with reuse: stages of the ring of filter tiles; `stages` counts activation tiles
   // CTAs along m and n that run together and multicast the operand tiles that they share: A along n, B along m.
   int cluster_m = 1, cluster_n = 1;
-  int ctas = 1;  // CTAs of one MMA: 2 neighbours along m are a pair, each with half of every B tile (sm_100a)
+  int cluster_k = 1;  // CTAs that run together and share a tile: each multiplies a part of K
+  int ctas = 1;       // CTAs of one MMA: 2 neighbours along m are a pair, each with half of every B tile (sm_100a)
   Scheduler scheduler = Scheduler::kStatic;
   RowSide rows = RowSide::kM;
   Consumers consumers = Consumers::kCooperative;

@@ -104,6 +104,12 @@ class RoleTracer {
 
   Status WalkTiles(const Op& op) {
     const auto& attrs = op.As<WorkAttrs>();
+    // CTAs of a cluster that share a tile have rings of operands of their own: any number of blocks stands for a part.
+    if (program_.cluster_k > 1) {
+      LS_ASSIGN(const int64_t blocks, Known(op, kWorkTileOperands));
+      values_[op.result + 3] = 0;
+      values_[op.result + 4] = blocks;
+    }
     for (int tile = attrs.pingpong_index; tile < trips_.tiles; tile += attrs.pingpong_roles) {
       if (attrs.source == WorkSource::kPartsOfK) {
         values_[op.result + kWorkTileArguments + 2] = BlocksOfPart(tile);

@@ -91,12 +91,14 @@ std::string SlotText(const ir::Channel& channel) {
   if (channel.space == ir::Space::kTensor) return Cat(channel.rows, " lanes x ", channel.columns, " columns");
   if (channel.space == ir::Space::kClcResponses) return "a response of cluster launch control";
   if (channel.space == ir::Space::kOrder) return "a turn to multiply";
+  if (channel.space == ir::Space::kSums) return Cat("partial sums, ", PrintBytes(channel.StageBytes()));
   std::vector<std::string> tiles;
   for (const ir::TileSlot& tile : channel.tiles) tiles.push_back(tile.name);
   return Cat(base::Join(tiles, " + "), ", ", PrintBytes(channel.StageBytes()));
 }
 
-constexpr const char* kSpaceNames[] = {"shared memory", "Tensor Memory", "shared memory", "its barriers"};
+constexpr const char* kSpaceNames[] = {"shared memory", "Tensor Memory", "shared memory", "its barriers",
+                                       "shared memory"};
 
 // `scheduled`: before its channels were lowered, which shows who uses them.
 std::vector<ReportedChannel> ChannelsOf(const ir::Program& program, const ir::Program& scheduled) {

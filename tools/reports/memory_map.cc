@@ -45,9 +45,11 @@ std::vector<Region> SharedRegions(const ir::Program& program) {
     }
   }
   for (const ir::Channel& channel : program.channels) {
-    if (channel.response_offset < 0) continue;
-    regions.push_back({channel.response_offset, int64_t{channel.stages} * channel.StageBytes(),
-                       Cat(channel.name, ": ", channel.stages, " responses of cluster launch control")});
+    if (channel.slots_offset < 0) continue;
+    regions.push_back({channel.slots_offset, int64_t{channel.stages} * channel.StageBytes(),
+                       channel.space == ir::Space::kSums
+                           ? Cat(channel.name, ": partial sums of the tile")
+                           : Cat(channel.name, ": ", channel.stages, " responses of cluster launch control")});
   }
   for (const ir::Buffer& buffer : program.buffers) {
     const std::string of_each = buffer.sharers == 1 ? "" : Cat(" in groups of ", buffer.sharers);

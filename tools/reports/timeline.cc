@@ -53,6 +53,10 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
       return "epilogue";
     case StepKind::kReadGlobal:
       return "read memory";
+    case StepKind::kStoreSums:
+      return "store sums for the cluster";
+    case StepKind::kAddSums:
+      return "add sums of the cluster";
     case StepKind::kStage:
       return "convert and stage";
     case StepKind::kStore:
