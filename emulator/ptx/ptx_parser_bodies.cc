@@ -287,7 +287,7 @@ Result<OperandSyntax> Parser::Address(int depth) {
   return address;
 }
 
-// `v.x` is an element, `v` alone the list of all.
+// `v.x` is an element, `v` the list of all.
 Status Parser::VectorRegister(int elements, OperandSyntax& operand) {
   if (token_.kind == TokenKind::kSuffix) {
     const size_t element =
