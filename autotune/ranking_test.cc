@@ -446,7 +446,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "35:8f9c4161f23096884e4145adc1f1cf64";
+  constexpr std::string_view kChoices = "36:71f48b8c46a31eb5f27b3f4c8f5e0db1";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

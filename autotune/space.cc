@@ -476,9 +476,15 @@ class ShapeList {
       Add(shape);
     }
   }
+  // Whoever says cluster= and not cluster_k= says which CTAs there are in a cluster.
+  bool AsksForClusters() const {
+    constexpr int kNone = 0;
+    const Schedule open = constraint_.Apply({.cluster_m = kNone, .cluster_n = kNone, .cluster_k = kNone});
+    return open.cluster_k == kNone && (open.cluster_m != kNone || open.cluster_n != kNone);
+  }
   // Clusters whose CTAs share a tile, where all of these run at one time.
   void AddSharedTiles(Schedule shape) {
-    if (contraction_.HasDeviceSizes() || shape.b_keep > 0) return;
+    if (contraction_.HasDeviceSizes() || shape.b_keep > 0 || AsksForClusters()) return;
     const int64_t tiles = TilesOf(shape), blocks = contraction_.Under(problem_, shape).Iterations(shape);
     for (const auto& [ctas, part] : kSharingCtas) {
       const double room = part * target_.default_sm_count;

@@ -5,12 +5,12 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 23) - 1;
+constexpr uint32_t kAllFields = (1u << 24) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
             "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma b_keep=0 d_store=tma reuse=none "
-            "shift=separate border=zeros filter_stages=4 cluster=1x1 ctas=1 "
+            "shift=separate border=zeros filter_stages=4 cluster=1x1 cluster_k=1 ctas=1 "
             "scheduler=static rows=m consumers=cooperative split_k=1 merge_groups=1");
 }
 
@@ -31,6 +31,7 @@ TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {
                      .border = Border::kMask,
                      .cluster_m = 4,
                      .cluster_n = 2,
+                     .cluster_k = 8,
                      .ctas = 2,
                      .scheduler = Scheduler::kClc,
                      .rows = RowSide::kN,

@@ -179,7 +179,8 @@ int WidestSubtile(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& sc
   // Blocks of D that share a scale factor are quantised at once.
   if (blocks) subtile = std::max(subtile, least);
   const auto fits = [&](int columns) {
-    return Fits(plan, needs, schedule, terms, columns) && columns * schedule.cluster_k <= plan.columns;
+    const bool of_each = schedule.cluster_k == 1 || columns * schedule.cluster_k <= plan.columns;
+    return of_each && Fits(plan, needs, schedule, terms, columns);
   };
   while (subtile > least && !fits(subtile)) subtile /= 2;
   return subtile;

@@ -18,14 +18,16 @@ ClusterPlace::ClusterPlace(const ir::Program& program, Emitter& e, Value* lane)
   if (program.ClusterSize() == 1) return;
   auto& b = e.ir();
   Value* rank = e.ClusterRank();
-  is_first_ = b.CreateICmpEQ(rank, e.C32(0));
+  const auto is_first = [&] { return b.CreateICmpEQ(rank, e.C32(0)); };
   if (program.cluster_k > 1) {
     index_k_ = rank;
+    is_first_ = is_first();
     peers_[static_cast<size_t>(ir::MulticastScope::kAll)] = {program.cluster_k, lane};
     return;
   }
   index_m_ = b.CreateURem(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
   index_n_ = b.CreateUDiv(rank, e.C32(static_cast<uint32_t>(program.cluster_m)));
+  is_first_ = is_first();
   ComputeMasks(program, e, rank, lane);
 }
 

@@ -166,6 +166,7 @@ CuResult DriverState::RunHeld() {
   machine.seed = options.seed;
   machine.arithmetic = options.arithmetic;
   machine.meter = meter.get();
+  machine.progress = options.progress;
   const uint64_t printed = std::min<uint64_t>(report.output.size(), options.limits.output);
   prints.Allow(options.limits.output - printed);
   TensorMapEdits map_edits;
@@ -190,7 +191,7 @@ CuResult DriverState::RunHeld() {
   hazards.SetModules(std::move(texts));
   const bool observed = IsObserved(runs);
   if (observed) options.observer->Before(Observe(runs));
-  meter->BeginLaunch();
+  meter->BeginLaunch(options.progress != nullptr ? options.progress_after : std::chrono::milliseconds(0));
   const auto begun = std::chrono::steady_clock::now();
   std::vector<GridResult> results = RunGrids(batch, crew, IsSmall(runs) ? 1 : threads);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;

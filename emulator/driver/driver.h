@@ -6,6 +6,7 @@
 // every function may be called from any thread; calls exclude each other.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -53,6 +54,10 @@ struct Options {
   // faults, functions that are not provided. May be null.
   void (*notice)(const std::string& line) = nullptr;
   LaunchObserver* observer = nullptr;  // of all launches; outlives them. May be null.
+  // A launch that takes longer says so, where it is: after this time and then whenever that has doubled. Host threads
+  // of the emulator call it, one at a time.
+  void (*progress)(const std::string& line) = nullptr;
+  std::chrono::milliseconds progress_after{5000};
 };
 
 // The arithmetic of MMAs: "hardware" or "fast".

@@ -7,7 +7,7 @@ namespace laneshift::emulator {
 using base::Cat;
 
 OpHandle NewOperation(Warp& warp, AsyncKind kind, int lane) {
-  auto op = std::make_shared<AsyncOp>();
+  auto op = warp.cta().cluster().NewOperation();
   op->kind = kind;
   op->warp = &warp;
   op->lane = lane;
@@ -35,14 +35,14 @@ uint8_t* GlobalBytesOf(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind
   if (cache == nullptr || !cache->Contains(address, bytes)) {
     cache = cluster.machine().memory->Find(address, bytes);
     if (cache == nullptr) {
-      cluster.SetFault({FaultKind::kIllegalAddress, op.place,
+      cluster.SetFault({FaultKind::kIllegalAddress, PlaceOf(op),
                         Cat(bytes, " bytes at global address ", HexAddress(address), ": ",
                             cluster.machine().memory->Describe(address))});
       return nullptr;
     }
   }
   if (kind != AccessKind::kWrite && cluster.checks() && !cache->Written(address, bytes)) {
-    cluster.machine().hazards->Add(HazardKind::kUninitialisedGlobal, op.place,
+    cluster.machine().hazards->Add(HazardKind::kUninitialisedGlobal, PlaceOf(op),
                                    Cat("this copy reads bytes at ", HexAddress(address), " that were never written"));
   }
   if (Writes(kind)) cache->MarkWritten(address, bytes);
@@ -53,13 +53,13 @@ bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t 
   Cluster& cluster = cta.cluster();
   BarrierSlot* slot = cluster.FindBarrier(cta, offset);
   if (slot == nullptr) {
-    cluster.SetFault({FaultKind::kLaunchFailure, op->place,
+    cluster.SetFault({FaultKind::kLaunchFailure, PlaceOf(*op),
                       Cat("there is no mbarrier at shared offset ", offset, " to complete bytes on")});
     return false;
   }
   slot->Tell({op});
   if (auto done = slot->state.CompleteBytes(bytes); !done.has_value()) {
-    cluster.SetFault({FaultKind::kLaunchFailure, op->place, done.error().message});
+    cluster.SetFault({FaultKind::kLaunchFailure, PlaceOf(*op), done.error().message});
     return false;
   }
   cluster.Signal();

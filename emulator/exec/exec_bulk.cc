@@ -15,26 +15,24 @@ namespace {
 
 using base::Cat;
 
+using MapRef = std::shared_ptr<const TensorMap>;
+
 // `at`: where the map lies.
-bool ReadMap(Warp& w, uint64_t address, int lane, TensorMap& map, Located& at) {
+bool ReadMap(Warp& w, uint64_t address, int lane, MapRef& map, Located& at) {
   if ((address & 63) != 0) {
     w.Fault(FaultKind::kMisalignedAddress, lane,
             Cat("the tensor map at ", HexAddress(address), " is not 64-byte aligned"));
     return false;
   }
   if (!LocateQuietly(w, StateSpace::kGeneric, address, 128, lane, at)) return false;
-  auto decoded = DecodeTensorMap(std::span<const uint8_t, 128>(at.host, 128));
-  if (!decoded.has_value()) {
-    w.Fault(FaultKind::kIllegalInstruction, lane, decoded.error().message);
-    return false;
-  }
-  map = *decoded;
   Cluster& cluster = w.cta().cluster();
   const auto dialect = cluster.machine().has_tensor_memory ? TensorMapDialect::kBlackwell : TensorMapDialect::kHopper;
-  if (auto valid = ValidateTensorMap(map, dialect); !valid.has_value()) {
-    w.Fault(FaultKind::kIllegalInstruction, lane, valid.error().message);
+  auto found = cluster.host().tensor_maps.Find(std::span<const uint8_t, 128>(at.host, 128), dialect);
+  if (!found.has_value()) {
+    w.Fault(FaultKind::kIllegalInstruction, lane, found.error().message);
     return false;
   }
+  map = std::move(*found);
   if (cluster.checks() && at.space == StateSpace::kGlobal) {
     const auto state = cluster.machine().map_edits->StateOf(at.address, cluster.linear_index());
     if (state != TensorMapEdits::State::kVisible) {
@@ -64,35 +62,33 @@ void AddMap(AsyncOp& op, const Located& map) {
 }
 
 // The bytes of global memory that a copy accesses.
-std::shared_ptr<const std::vector<AsyncOp::GlobalRange>> RangesOf(const CopyPlan& plan) {
-  auto ranges = std::make_shared<std::vector<AsyncOp::GlobalRange>>();
-  ranges->reserve(plan.runs.size());
+void AddRanges(const CopyPlan& plan, std::vector<AsyncOp::GlobalRange>& ranges) {
+  ranges.reserve(plan.runs.size());
   for (const TensorRun& run : plan.runs) {
     if (run.global_bytes == 0) continue;
-    if (!ranges->empty() && ranges->back().end == run.global) {
-      ranges->back().end += run.global_bytes;
+    if (!ranges.empty() && ranges.back().end == run.global) {
+      ranges.back().end += run.global_bytes;
     } else {
-      ranges->push_back({run.global, run.global + run.global_bytes});
+      ranges.push_back({run.global, run.global + run.global_bytes});
     }
   }
-  return ranges;
 }
 
 // modifiers of tensor copies
 enum : uint64_t { kRankMask = 0xff, kFormShift = 8, kMulticast = 1 << 16, kPair = 1 << 17, kOpShift = 24 };
 
 // The copy of lane `lane`; `address` is the operand with the map, the next one has the coordinates.
-bool ReadCopy(Warp& w, const Instruction& i, size_t address, int lane, TensorMap& map, TensorCopy& copy, Located& at) {
+bool ReadCopy(Warp& w, const Instruction& i, size_t address, int lane, MapRef& map, TensorCopy& copy, Located& at) {
   const DecodedOperand& coordinates = i[address + 1];
   const int rank = static_cast<int>(i.modifiers & kRankMask);
   const auto form = static_cast<CopyForm>(i.modifiers >> kFormShift & 0xff);
   if (!ReadMap(w, w.AddressOf(i[address], lane), lane, map, at)) return false;
   copy.form = form;
   const size_t wanted = form == CopyForm::kGather4 ? 5 : static_cast<size_t>(rank);
-  if (coordinates.count != wanted || (form != CopyForm::kGather4 && map.rank != rank)) {
+  if (coordinates.count != wanted || (form != CopyForm::kGather4 && map->rank != rank)) {
     w.Fault(FaultKind::kIllegalInstruction, lane,
             Cat("the instruction has ", coordinates.count, " coordinates and ", rank, " dimensions, the tensor map ",
-                map.rank));
+                map->rank));
     return false;
   }
   for (size_t c = 0; c < wanted; ++c)
@@ -113,49 +109,55 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    auto map = std::make_shared<TensorMap>();
+    MapRef map;
     TensorCopy copy;
     Located map_at;
-    if (!ReadCopy(w, i, 1, lane, *map, copy, map_at)) return Outcome::kFault;
+    if (!ReadCopy(w, i, 1, lane, map, copy, map_at)) return Outcome::kFault;
     for (uint32_t e = 0; e < i[4].count && e < 3; ++e)
       copy.offsets[e] = static_cast<uint32_t>(w.Value(i[4].elements[e], lane)) & 0xffff;
     Located to, barrier;
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 16, 128, lane, true, to)) return Outcome::kFault;
     if (!LocateShared(w, i.space, w.AddressOf(i[3], lane), 8, 8, lane, true, barrier)) return Outcome::kFault;
     copy.shared = to.offset;
-    auto plan = std::make_shared<CopyPlan>();
-    if (auto planned = PlanTensorLoad(*map, copy, *plan, cluster.machine().policies); !planned.has_value())
+    const OpHandle first = NewOperation(w, AsyncKind::kBulkLoad, lane);
+    const CopyPlan& plan = first->copy;
+    if (auto planned = PlanTensorLoad(*map, copy, first->copy, cluster.machine().policies); !planned.has_value())
       return PlanFault(w, lane, planned.error());
     std::vector<Cta*> ctas = {to.cta};
     if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[5], lane)), lane);
     if (ctas.empty()) return Outcome::kFault;
-    const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
+    AddSharedRanges(plan, first->copied);
+    AddRanges(plan, first->loads);
+    const std::vector<SharedRange>& ranges = first->copied;
     if (!ranges.empty() && !to.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
                      Cat("the copy ends at shared offset ", ranges.back().end, ", past the end of the CTA's window"));
     }
     const bool pair = (i.modifiers & kPair) != 0, multicast = (i.modifiers & kMulticast) != 0;
-    PolicySet used = plan->used;
+    PolicySet used = plan.used;
     if (!pair && !multicast && barrier.cta != to.cta) {
       w.Report(HazardKind::kBarrierMisuse, lane,
                "the mbarrier of a copy is in the CTA of its destination; .cta_group::2 allows that CTA's peer");
     }
-    const auto loads = RangesOf(*plan);
     for (Cta* cta : ctas) {
-      OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
+      OpHandle op = first;
+      if (cta != ctas.front()) {
+        op = NewOperation(w, AsyncKind::kBulkLoad, lane);
+        op->copy = plan;
+        op->copied = ranges;
+        op->loads = first->loads;
+      }
       AddShared(*op, cta, ranges, true);
       AddMap(*op, map_at);
-      op->loads = loads;
-      op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
+      op->effect_bytes = plan.runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
       Cta* signalled = pair ? SignalledCta(*cta, *barrier.cta, multicast, used) : cta;
       if (signalled == nullptr)
         return w.Fault(FaultKind::kIllegalInstruction, lane,
                        "the CTA has no other of its pair, whose mbarrier is named");
-      op->effect = [map, plan, ranges, cta, signalled, offset = barrier.offset,
-                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+      op->effect = [map, cta, signalled, offset = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;
         const SharedWindow window = cta->shared().Window();
-        for (const TensorRun& run : plan->runs) {
+        for (const TensorRun& run : self.copy.runs) {
           const uint8_t* from = nullptr;
           if (run.global_bytes != 0) {
             from = GlobalBytesOf(self, run.global, run.global_bytes, AccessKind::kRead, cache);
@@ -163,9 +165,9 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
           }
           LoadRun(*map, run, from, window);
         }
-        for (const SharedRange& range : ranges) cta->shared().MarkWritten(range.begin, range.end - range.begin);
-        cta->cluster().counters().bytes_global_to_shared += plan->transaction_bytes;
-        return CompleteTransaction(weak.lock(), *signalled, offset, plan->transaction_bytes);
+        for (const SharedRange& range : self.copied) cta->shared().MarkWritten(range.begin, range.end - range.begin);
+        cta->cluster().counters().bytes_global_to_shared += self.copy.transaction_bytes;
+        return CompleteTransaction(weak.lock(), *signalled, offset, self.copy.transaction_bytes);
       };
       if (!cluster.Issue(op)) return Outcome::kFault;
     }
@@ -180,23 +182,24 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    auto map = std::make_shared<TensorMap>();
+    MapRef map;
     TensorCopy copy;
     Located map_at;
-    if (!ReadCopy(w, i, 0, lane, *map, copy, map_at)) return Outcome::kFault;
+    if (!ReadCopy(w, i, 0, lane, map, copy, map_at)) return Outcome::kFault;
     Located from;
     if (!LocateShared(w, i.space, w.AddressOf(i[2], lane), 16, 128, lane, false, from)) return Outcome::kFault;
     copy.shared = from.offset;
-    auto plan = std::make_shared<CopyPlan>();
-    if (auto planned = PlanTensorStore(*map, copy, *plan); !planned.has_value())
+    OpHandle op = NewOperation(w, AsyncKind::kBulkStore, lane);
+    CopyPlan& plan = op->copy;
+    if (auto planned = PlanTensorStore(*map, copy, plan); !planned.has_value())
       return PlanFault(w, lane, planned.error());
     const auto reduction = static_cast<BulkReduction>(i.modifiers >> kOpShift & 0xff);
     if (kReduce && !CanReduce(map->element, reduction)) {
       return w.Fault(FaultKind::kIllegalInstruction, lane,
                      "this reduction does not exist for the tensor's element type");
     }
-    OpHandle op = NewOperation(w, AsyncKind::kBulkStore, lane);
-    const std::vector<SharedRange> ranges = SharedRangesOf(*plan);
+    AddSharedRanges(plan, op->copied);
+    const std::vector<SharedRange>& ranges = op->copied;
     if (!ranges.empty() &&
         !from.cta->shared().Contains(ranges.front().begin, ranges.back().end - ranges.front().begin)) {
       return w.Fault(FaultKind::kIllegalAddress, lane,
@@ -204,17 +207,16 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     }
     AddShared(*op, from.cta, ranges, false);
     AddMap(*op, map_at);
-    op->effect_bytes = plan->runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
-    const auto ranges_there = RangesOf(*plan);
-    if constexpr (kReduce) {
-      op->sums = ranges_there;
-    } else {
-      for (const AsyncOp::GlobalRange& range : *ranges_there) op->global.push_back({range.begin, range.end, true});
+    op->effect_bytes = plan.runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
+    AddRanges(plan, op->sums);
+    if constexpr (!kReduce) {
+      for (const AsyncOp::GlobalRange& range : op->sums) op->global.push_back({range.begin, range.end, true});
+      op->sums.clear();
     }
-    op->effect = [=, cta = from.cta](AsyncOp& self) {
+    op->effect = [map, reduction, cta = from.cta](AsyncOp& self) {
       Allocation* cache = nullptr;
       const SharedWindow window = cta->shared().Window();
-      for (const TensorRun& run : plan->runs) {
+      for (const TensorRun& run : self.copy.runs) {
         if (run.global_bytes == 0) continue;
         uint8_t* to = GlobalBytesOf(self, run.global, run.global_bytes,
                                     kReduce ? AccessKind::kAtomic : AccessKind::kWrite, cache);
@@ -260,12 +262,10 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
     std::vector<Cta*> ctas = {to.cta};
     if (i.modifiers & kMulticast) ctas = CtasOfMask(w, static_cast<uint32_t>(w.Value(i[4], lane)), lane);
     if (ctas.empty()) return Outcome::kFault;
-    const auto loads =
-        std::make_shared<std::vector<AsyncOp::GlobalRange>>(1, AsyncOp::GlobalRange{source, source + bytes});
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
       op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});
-      op->loads = loads;
+      op->loads.push_back({source, source + bytes});
       op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset,
                     weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
         Allocation* cache = nullptr;

@@ -93,7 +93,7 @@ Outcome CopyArrive(Warp& w, const Instruction& i, uint32_t mask) {
       barrier->Tell(self.covered);
       if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
       if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
-        own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
+        own.SetFault({FaultKind::kLaunchFailure, PlaceOf(self), arrived.error().message});
         return false;
       }
       own.Signal();

@@ -129,8 +129,7 @@ Outcome BulkStoreInto(Warp& w, const Instruction& i, uint32_t mask) {
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     // Atomic reductions into one place do not conflict with each other.
     if constexpr (!kReduce) op->global.push_back({target, target + bytes, true, kept != 0xffff});
-    if constexpr (kReduce)
-      op->sums = std::make_shared<std::vector<AsyncOp::GlobalRange>>(1, AsyncOp::GlobalRange{target, target + bytes});
+    if constexpr (kReduce) op->sums.push_back({target, target + bytes});
     op->effect = [=](AsyncOp& self) {
       Allocation* cache = nullptr;
       if constexpr (kReduce) {

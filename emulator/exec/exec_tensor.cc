@@ -59,7 +59,7 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
     for (const RegisterMove& move : self.moves) warp.Apply(move);
     if (unwritten && warp.cta().cluster().checks()) {
       warp.cta().cluster().machine().hazards->Add(
-          HazardKind::kUninitialisedTensor, self.place,
+          HazardKind::kUninitialisedTensor, PlaceOf(self),
           Cat("lane ", unwritten->lane, " column ", unwritten->column, " was never written"));
     }
     return true;
@@ -108,7 +108,7 @@ Outcome TensorCp(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   for (uint32_t rest = IssuingLanes(w, mask); rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::vector<Cta*> ctas = CtasOfGroup(w, group, lane);
+    const CtaGroup ctas = CtasOfGroup(w, group, lane);
     if (ctas.empty()) return Outcome::kFault;
     const auto shape = static_cast<CopyShape>(i.modifiers & 0xff);
     const TensorAddress to = TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane)));
@@ -136,7 +136,7 @@ Outcome TensorShift(Warp& w, const Instruction& i, uint32_t mask) {
   Cluster& cluster = w.cta().cluster();
   for (uint32_t rest = IssuingLanes(w, mask); rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
-    const std::vector<Cta*> ctas = CtasOfGroup(w, group, lane);
+    const CtaGroup ctas = CtasOfGroup(w, group, lane);
     if (ctas.empty()) return Outcome::kFault;
     auto plan =
         PlanShift(TensorAddress::Unpack(static_cast<uint32_t>(w.AddressOf(i[0], lane))), cluster.machine().policies);

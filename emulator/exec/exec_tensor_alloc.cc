@@ -82,7 +82,7 @@ Outcome Meet(Warp& w, TensorPair::Side mine, int lane, TensorMemoryAllocator::Bl
   if (own.warp != &w) return wait(WaitState::Kind::kTensorPair);
   if (!pair.served) {
     // Once served, the other CTA may have left, and ended.
-    const std::vector<Cta*> ctas = CtasOfGroup(w, 2, lane);
+    const CtaGroup ctas = CtasOfGroup(w, 2, lane);
     if (ctas.empty()) return Outcome::kFault;
     if (other.warp == nullptr) return wait(WaitState::Kind::kTensorPair);
     TensorPair::Side theirs = other;

@@ -69,7 +69,7 @@ constexpr int kBufferShift = 32, kUseShift = 36;
 enum class CollectorUse : uint8_t { kDiscard, kFill, kUse, kLastUse };
 
 // Tracks the collector buffers in the order of issue: an operand may only be reused where it was collected.
-void NoteCollector(Warp& w, const Instruction& i, const PlannedMma& plan, const std::vector<Cta*>& ctas, int lane) {
+void NoteCollector(Warp& w, const Instruction& i, const PlannedMma& plan, const CtaGroup& ctas, int lane) {
   const size_t buffer = i.modifiers >> kBufferShift & 7;
   const auto use = static_cast<CollectorUse>(i.modifiers >> kUseShift & 3);
   const Tcgen05Descriptor& shape = plan.shape;
@@ -102,7 +102,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
   for (uint32_t rest = IssuingLanes(w, mask); rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const MmaRequest request = RequestOf(w, i, form, lane);
-    const std::vector<Cta*> ctas = CtasOfGroup(w, request.qualifiers.cta_group, lane);
+    const CtaGroup ctas = CtasOfGroup(w, request.qualifiers.cta_group, lane);
     if (ctas.empty()) return Outcome::kFault;
     // All CTAs of a launch have windows of one size.
     const auto* tensor_a = std::get_if<TensorAddress>(&request.a);
@@ -124,17 +124,17 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     for (size_t c = 0; c < ctas.size(); ++c) AddTouched(*op, ctas[c], plan->touched[c]);
     cluster.counters().mma_shared_bytes += plan->shared_bytes;
     op->effect = [plan, ctas](AsyncOp& self) {
-      std::vector<CtaState> states;
+      base::ShortArray<CtaState, 2> states;
       for (Cta* cta : ctas) states.push_back(cta->Units());
       Cluster& own = self.warp->cta().cluster();
-      auto report = ExecuteMma(*plan, own.machine().arithmetic, states, own.host().operands);
+      auto report = ExecuteMma(*plan, own.machine().arithmetic, {states.data(), states.size()}, own.host().operands);
       if (!report.has_value()) {
-        own.SetFault({FaultKind::kIllegalInstruction, self.place, report.error().message});
+        own.SetFault({FaultKind::kIllegalInstruction, PlaceOf(self), report.error().message});
         return false;
       }
       own.NotePolicies(report->used);
       if (report->unwritten && own.checks()) {
-        own.machine().hazards->Add(HazardKind::kUninitialisedTensor, self.place,
+        own.machine().hazards->Add(HazardKind::kUninitialisedTensor, PlaceOf(self),
                                    Cat("operand ", report->unwritten->role, ": lane ", report->unwritten->cell.lane,
                                        " column ", report->unwritten->cell.column, " was never written"));
       }
@@ -237,13 +237,13 @@ Outcome Commit(Warp& w, const Instruction& i, uint32_t mask) {
         BarrierSlot* barrier = own.FindBarrier(*cta, offset);
         if (barrier == nullptr) continue;
         if (own.checks() && cta->done() && cta != &self.warp->cta()) {
-          own.machine().hazards->Add(HazardKind::kRemoteLifetime, self.place,
+          own.machine().hazards->Add(HazardKind::kRemoteLifetime, PlaceOf(self),
                                      Cat("CTA rank ", cta->rank(), " ended before this commit arrived there"));
         }
         barrier->Tell(self.covered);
         if (self.issuer_knew) barrier->Gathering().Join(*self.issuer_knew);
         if (auto arrived = barrier->state.Arrive(); !arrived.has_value()) {
-          own.SetFault({FaultKind::kLaunchFailure, self.place, arrived.error().message});
+          own.SetFault({FaultKind::kLaunchFailure, PlaceOf(self), arrived.error().message});
           return false;
         }
       }

@@ -74,7 +74,7 @@ bool Execute(const PlannedWgmma& plan, const Instruction& i, size_t first, Cta& 
   const auto done =
       ExecuteWgmma(plan, cluster.machine().arithmetic, cta.shared().Window(), std::span(a).first(4 * i[1].count), d,
                    std::span(metadata).first(i.modifiers & kSparse ? 4 : 0), buffers);
-  if (!done.has_value()) cluster.SetFault({FaultKind::kIllegalInstruction, self.place, done.error().message});
+  if (!done.has_value()) cluster.SetFault({FaultKind::kIllegalInstruction, PlaceOf(self), done.error().message});
   return done.has_value();
 }
 
@@ -94,7 +94,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   }
   const size_t first = static_cast<size_t>(w.index() / 4) * 4;
   for (size_t q = 0; q < 4 && w.checks(); ++q) CheckFence(*cta.warps[first + q], i);
-  auto op = std::make_shared<AsyncOp>();
+  OpHandle op = cluster.NewOperation();
   op->kind = AsyncKind::kWgmma;
   op->warp = &w;
   op->lane = -1;
@@ -178,6 +178,36 @@ std::optional<ElementType> ElementOf(Type type) {
   }
 }
 
+// The rows of up to four 8x8 matrices of 16-bit elements, of which lane 8m + r has the address of row r of matrix m.
+// Element (row, column) of a matrix is in lane row * 4 + column / 2, so that 32 lanes of a register are its rows.
+class MatrixRows {
+ public:
+  static constexpr uint32_t kBytes = 16;
+
+  uint8_t* row(int lane) { return rows_[static_cast<size_t>(lane)].data(); }
+  void Set(uint32_t m, const uint32_t* registers, bool transposed) {
+    std::memcpy(rows_[size_t{8} * m].data(), registers, sizeof(Elements));
+    if (transposed) Transpose(m);
+  }
+  void Get(uint32_t m, bool transposed, uint32_t* registers) {
+    if (transposed) Transpose(m);
+    std::memcpy(registers, rows_[size_t{8} * m].data(), sizeof(Elements));
+  }
+
+ private:
+  using Elements = std::array<std::array<uint16_t, 8>, 8>;
+  void Transpose(uint32_t m) {
+    Elements from, to;
+    std::memcpy(&from, rows_[size_t{8} * m].data(), sizeof(from));
+    for (size_t r = 0; r < 8; ++r) {
+      for (size_t c = 0; c < 8; ++c) to[c][r] = from[r][c];
+    }
+    std::memcpy(rows_[size_t{8} * m].data(), &to, sizeof(to));
+  }
+
+  std::array<std::array<uint8_t, kBytes>, kLanes> rows_;
+};
+
 // modifiers: number of 8x8 matrices, 1 << 8 for .trans. Lane l supplies the address of row l % 8 of matrix l / 8;
 // element (row, column) of a matrix is in lane row * 4 + column / 2.
 template <bool kLoad>
@@ -188,38 +218,38 @@ Outcome Matrix(Warp& w, const Instruction& i, uint32_t mask) {
   const bool transposed = i.modifiers >> 8 & 1;
   const DecodedOperand& address = i[kLoad ? 1 : 0];
   const DecodedOperand& values = i[kLoad ? 0 : 1];
-  for (uint32_t m = 0; m < matrices; ++m) {
-    auto* registers = w.At<uint32_t>(values.elements[m]);
-    uint16_t rows[8][8] = {};
-    if constexpr (!kLoad) {
-      for (int l = 0; l < kLanes; ++l) {
-        for (int h = 0; h < 2; ++h) {
-          const int r = l / 4, c = l % 4 * 2 + h;
-          (transposed ? rows[c][r] : rows[r][c]) = static_cast<uint16_t>(registers[l] >> (16 * h));
-        }
-      }
-    }
-    StoreRaces races(w);
-    for (int r = 0; r < 8; ++r) {
-      const int lane = static_cast<int>(m) * 8 + r;
-      Located at;
-      if (!Locate(w, i.space, w.AddressOf(address, lane), 16, lane, kLoad ? AccessKind::kRead : AccessKind::kWrite, at))
-        return Outcome::kFault;
-      if constexpr (kLoad) {
-        std::memcpy(rows[r], at.host, 16);
-      } else {
-        HostBytes hosts{};
-        hosts[static_cast<size_t>(lane)] = at.host;
-        races.Around(hosts, 16, [&] { std::memcpy(at.host, rows[r], 16); });
-      }
-    }
+  MatrixRows rows;
+  if constexpr (!kLoad) {
+    for (uint32_t m = 0; m < matrices; ++m) rows.Set(m, w.At<uint32_t>(values.elements[m]), transposed);
+  }
+  StoreRaces races(w);
+  const auto move = [&](const HostBytes& hosts, uint32_t lanes) {
+    const auto each = [&](auto copy) {
+      ForLanes(lanes, [&](int lane) { copy(hosts[static_cast<size_t>(lane)], rows.row(lane)); });
+    };
     if constexpr (kLoad) {
-      for (int l = 0; l < kLanes; ++l) {
-        const int r = l / 4, c = l % 4 * 2;
-        registers[l] =
-            transposed ? rows[c][r] | uint32_t{rows[c + 1][r]} << 16 : rows[r][c] | uint32_t{rows[r][c + 1]} << 16;
-      }
+      each([](const uint8_t* host, uint8_t* row) { std::memcpy(row, host, MatrixRows::kBytes); });
+    } else {
+      races.Around(hosts, MatrixRows::kBytes, [&] {
+        each([](uint8_t* host, const uint8_t* row) { std::memcpy(host, row, MatrixRows::kBytes); });
+      });
     }
+  };
+  const uint32_t lanes = matrices == 4 ? kFullMask : (1u << 8 * matrices) - 1;
+  const AccessKind kind = kLoad ? AccessKind::kRead : AccessKind::kWrite;
+  HostBytes hosts{};
+  if (LocateLanes(w, i.space, address, MatrixRows::kBytes, lanes, kind, hosts)) {
+    move(hosts, lanes);
+  } else {
+    for (int lane = 0; lane < static_cast<int>(8 * matrices); ++lane) {
+      Located at;
+      if (!Locate(w, i.space, w.AddressOf(address, lane), MatrixRows::kBytes, lane, kind, at)) return Outcome::kFault;
+      hosts[static_cast<size_t>(lane)] = at.host;
+      move(hosts, uint32_t{1} << lane);
+    }
+  }
+  if constexpr (kLoad) {
+    for (uint32_t m = 0; m < matrices; ++m) rows.Get(m, transposed, w.At<uint32_t>(values.elements[m]));
   }
   return Outcome::kNext;
 }

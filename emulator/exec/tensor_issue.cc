@@ -6,7 +6,7 @@ namespace laneshift::emulator {
 
 int CtaGroupOf(const Match& match) { return match("Ctas") == "cta_group::2" ? 2 : 1; }
 
-std::vector<Cta*> CtasOfGroup(Warp& w, int group, int lane) {
+CtaGroup CtasOfGroup(Warp& w, int group, int lane) {
   Cta& own = w.cta();
   if (group == 1) return {&own};
   Cluster& cluster = own.cluster();

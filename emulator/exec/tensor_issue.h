@@ -3,18 +3,20 @@
 // Thread-safety: as the warp.
 #pragma once
 
-#include <vector>
-
+#include "base/short_array.h"
 #include "emulator/decode/binders.h"
 #include "emulator/exec/async_effect.h"
 
 namespace laneshift::emulator {
 
+// The CTA of an instruction, or both of its pair.
+using CtaGroup = base::ShortArray<Cta*, 2>;
+
 // 1 or 2, from the suffix .cta_group::N.
 int CtaGroupOf(const Match& match);
 
 // The CTAs in which an instruction of this cta_group works, even rank first; empty after a fault.
-std::vector<Cta*> CtasOfGroup(Warp& warp, int group, int lane);
+CtaGroup CtasOfGroup(Warp& warp, int group, int lane);
 
 OpHandle NewTensorOperation(Warp& warp, AsyncKind kind, int lane, int group);
 // Declares what the operation reads and writes in `cta`.

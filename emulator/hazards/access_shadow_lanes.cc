@@ -254,7 +254,8 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
   GranuleAccess one{0, ScaleOf(access.bytes), last_bytes, true, 0, now.clock, access.line, &view};
   // If the first two lanes differ, mostly all do. A word that several lanes read records them all.
   const int lane0 = std::countr_zero(access.mask);
-  const bool grouped = access.bytes >= 16 || ((kWrite || access.bytes >= 4) && lane0 + 1 < kLanes &&
+  const bool pair = lane0 + 1 < kLanes && (access.mask >> (lane0 + 1) & 1) != 0;
+  const bool grouped = access.bytes >= 16 || ((kWrite || access.bytes >= 4) && pair &&
                                               access.offsets[lane0 + 1] == access.offsets[lane0] + access.bytes);
   const int row_lanes = LanesOfRow(access);
   uint32_t block = ~0u;

@@ -88,16 +88,12 @@ void Cluster::CheckGlobalUses(AsyncOp& op) {
     found = rival;
     wrote = write;
   };
-  if (op.loads != nullptr) {
-    for (const auto& [begin, end] : *op.loads) check(begin, end, false, GlobalAccess::kBulkLoad);
-  }
-  if (op.sums != nullptr) {
-    for (const auto& [begin, end] : *op.sums) check(begin, end, true, GlobalAccess::kStrong | GlobalAccess::kPending);
-  }
+  for (const auto& [begin, end] : op.loads) check(begin, end, false, GlobalAccess::kBulkLoad);
+  for (const auto& [begin, end] : op.sums) check(begin, end, true, GlobalAccess::kStrong | GlobalAccess::kPending);
   for (const AsyncOp::GlobalUse& use : op.global) {
     if (use.write && !use.in_part) check(use.begin, use.end, true, GlobalAccess::kPending);
   }
-  if (found) ReportGlobal(found, op.place, wrote, NameOf(op.kind));
+  if (found) ReportGlobal(found, PlaceOf(op), wrote, NameOf(op.kind));
 }
 
 void Cluster::FinishGlobalUses(const AsyncOp& op) {
@@ -112,12 +108,8 @@ void Cluster::FinishGlobalUses(const AsyncOp& op) {
     if (GlobalOrder::Directory* const directory = DirectoryOf(begin, end - begin); directory != nullptr)
       machine().order->Finish(*directory, begin, end, write, access);
   };
-  if (op.loads != nullptr) {
-    for (const auto& [begin, end] : *op.loads) finish(begin, end, false, 0);
-  }
-  if (op.sums != nullptr) {
-    for (const auto& [begin, end] : *op.sums) finish(begin, end, true, GlobalAccess::kStrong);
-  }
+  for (const auto& [begin, end] : op.loads) finish(begin, end, false, 0);
+  for (const auto& [begin, end] : op.sums) finish(begin, end, true, GlobalAccess::kStrong);
   for (const AsyncOp::GlobalUse& use : op.global) {
     if (use.write && !use.in_part) finish(use.begin, use.end, true, 0);
   }

@@ -5,6 +5,30 @@
 
 namespace laneshift::emulator {
 
+void AgentClocks::Grow(size_t size) {
+  size_ = std::max(size_, size);
+  if (size_ > kNear && far_.size() < size_ - kNear) far_.resize(size_ - kNear);
+}
+
+void AgentClocks::Raise(size_t agent, uint32_t clock) {
+  Grow(agent + 1);
+  uint32_t& known = agent < kNear ? near_[agent] : far_[agent - kNear];
+  known = std::max(known, clock);
+}
+
+void AgentClocks::Join(const AgentClocks& other) {
+  Grow(other.size_);
+  const size_t near = std::min(other.size_, kNear);
+  for (size_t a = 0; a < near; ++a) near_[a] = std::max(near_[a], other.near_[a]);
+  for (size_t a = 0; a < other.far_.size(); ++a) far_[a] = std::max(far_[a], other.far_[a]);
+}
+
+void AgentClocks::Clear() {
+  size_ = 0;
+  near_.fill(0);
+  far_.clear();
+}
+
 bool VectorClock::KnowsLane(const Epoch& moment) const {
   return std::any_of(singles_.begin(), singles_.end(), [&](const Epoch& known) {
     return known.agent == moment.agent && (known.lane == moment.lane || moment.lane == kAnyLane) &&
@@ -14,30 +38,29 @@ bool VectorClock::KnowsLane(const Epoch& moment) const {
 
 void VectorClock::Learn(const Epoch& moment) {
   if (moment.lane == kAllLanes) {
-    if (known_.size() <= moment.agent) known_.resize(moment.agent + size_t{1});
-    known_[moment.agent] = std::max(known_[moment.agent], moment.clock);
+    known_.Raise(moment.agent, moment.clock);
     return;
   }
-  if (moment.agent < known_.size() && known_[moment.agent] >= moment.clock) return;
+  if (moment.agent < known_.size() && known_.Of(moment.agent) >= moment.clock) return;
   for (Epoch& known : singles_) {
     if (known.agent != moment.agent || known.lane != moment.lane) continue;
     known.clock = std::max(known.clock, moment.clock);
     return;
   }
+  if (singles_.capacity() == 0) singles_.reserve(4);
   singles_.push_back(moment);
 }
 
 void VectorClock::Join(const VectorClock& other) {
-  if (known_.size() < other.known_.size()) known_.resize(other.known_.size());
-  for (size_t a = 0; a < other.known_.size(); ++a) known_[a] = std::max(known_[a], other.known_[a]);
-  std::erase_if(singles_, [&](const Epoch& s) { return s.agent < known_.size() && known_[s.agent] >= s.clock; });
+  known_.Join(other.known_);
+  std::erase_if(singles_, [&](const Epoch& s) { return s.agent < known_.size() && known_.Of(s.agent) >= s.clock; });
   for (const Epoch& single : other.singles_) Learn(single);
   ended_ = std::max(ended_, other.ended_);
   JoinForeign(other.foreign_);
 }
 
 void VectorClock::Clear() {
-  known_.clear();
+  known_.Clear();
   singles_.clear();
   foreign_.reset();
   ended_ = 0;
@@ -106,7 +129,7 @@ VectorClock VectorClock::Near() const {
 
 bool VectorClock::KnowsAnyOf(uint16_t first, uint16_t last) const {
   for (size_t a = first; a < last && a < known_.size(); ++a) {
-    if (known_[a] != 0) return true;
+    if (known_.Of(a) != 0) return true;
   }
   return std::any_of(singles_.begin(), singles_.end(),
                      [&](const Epoch& s) { return s.agent >= first && s.agent < last; });

@@ -38,10 +38,32 @@ struct ForeignClock {
 };
 using ForeignClocks = std::vector<ForeignClock>;  // by cluster, ascending
 
+// A clock for each agent, 0 if none. Most clusters have few agents: theirs need no allocation.
+class AgentClocks {
+ public:
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }  // those from here on are 0
+  uint32_t Of(size_t agent) const {
+    if (agent < kNear) return near_[agent];
+    return agent - kNear < far_.size() ? far_[agent - kNear] : 0;
+  }
+  void Raise(size_t agent, uint32_t clock);
+  void Join(const AgentClocks& other);
+  void Clear();
+
+ private:
+  static constexpr size_t kNear = 32;
+  void Grow(size_t size);
+
+  size_t size_ = 0;
+  std::array<uint32_t, kNear> near_{};
+  std::vector<uint32_t> far_;  // of the agents from kNear on
+};
+
 class VectorClock {
  public:
   bool Knows(const Epoch& moment) const {
-    if (moment.agent < known_.size() && known_[moment.agent] >= moment.clock) return true;
+    if (moment.agent < known_.size() && known_.Of(moment.agent) >= moment.clock) return true;
     return moment.lane != kAllLanes && !singles_.empty() && KnowsLane(moment);
   }
   void Learn(const Epoch& moment);
@@ -66,8 +88,8 @@ class VectorClock {
  private:
   bool KnowsLane(const Epoch& moment) const;
 
-  std::vector<uint32_t> known_;  // by agent
-  std::vector<Epoch> singles_;   // what single lanes have released beyond that, at most one entry per lane
+  AgentClocks known_;
+  std::vector<Epoch> singles_;  // what single lanes have released beyond that, at most one entry per lane
   std::shared_ptr<const ForeignClocks> foreign_;
   uint32_t ended_ = 0;
 };

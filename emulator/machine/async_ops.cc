@@ -153,55 +153,14 @@ bool Written(const AsyncOp::SharedUse& use) {
 
 }  // namespace
 
-bool IsTensorQueue(AsyncKind kind) {
-  return kind == AsyncKind::kMma || kind == AsyncKind::kTensorCopy || kind == AsyncKind::kTensorShift ||
-         kind == AsyncKind::kCommit;
-}
-
-std::string_view NameOf(AsyncKind kind) {
-  switch (kind) {
-    case AsyncKind::kBulkLoad:
-      return "bulk load";
-    case AsyncKind::kBulkStore:
-      return "bulk store";
-    case AsyncKind::kCopy:
-      return "cp.async";
-    case AsyncKind::kMma:
-      return "tcgen05.mma";
-    case AsyncKind::kTensorCopy:
-      return "tcgen05.cp";
-    case AsyncKind::kTensorShift:
-      return "tcgen05.shift";
-    case AsyncKind::kCommit:
-      return "tcgen05.commit";
-    case AsyncKind::kTensorLoad:
-      return "tcgen05.ld";
-    case AsyncKind::kTensorStore:
-      return "tcgen05.st";
-    case AsyncKind::kWgmma:
-      return "wgmma";
-    case AsyncKind::kRemoteStore:
-      return "st.async or red.async";
-    case AsyncKind::kCancel:
-      return "clusterlaunchcontrol.try_cancel";
-  }
-  return "operation";
+SourcePlace PlaceOf(const AsyncOp& op) {
+  SourcePlace place = op.warp->Here(op.lane);
+  place.line = op.at.line;
+  return place;
 }
 
 void Cluster::Hazard(HazardKind kind, const AsyncOp& op, std::string message) {
-  if (machine().hazards != nullptr) machine().hazards->Add(kind, op.place, std::move(message));
-}
-
-bool AsyncOp::SharedUse::Overlaps(uint32_t begin, uint32_t end) const {
-  if (begin >= range.end || range.begin >= end) return false;
-  if (granules == nullptr) return true;
-  bool any = false;
-  ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
-    const auto mine = std::lower_bound(granules->begin(), granules->end(), word.block,
-                                       [](const GranuleWord& w, uint32_t block) { return w.block < block; });
-    any |= mine != granules->end() && mine->block == word.block && (mine->mask & word.mask) != 0;
-  });
-  return any;
+  if (machine().hazards != nullptr) machine().hazards->Add(kind, PlaceOf(op), std::move(message));
 }
 
 void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
@@ -431,10 +390,6 @@ void Cluster::FindPredecessors(AsyncOp& op) {
       });
 }
 
-AsyncOp::~AsyncOp() {
-  if (ledger != nullptr) ledger->Give(counted_bytes);
-}
-
 namespace {
 
 // The host memory of an operation, including its record and its entries among the pending ones.
@@ -451,7 +406,6 @@ bool Cluster::Issue(const OpHandle& op) {
   op->serial = ++op_serial_;
   if (trace_ != nullptr) op->issued_at = Steps();
   NoteChange();
-  op->place = op->warp->Here(op->lane);
   op->at = op->warp->position();
   if (IsTensorQueue(op->kind)) FindPredecessors(*op);
   if (RepeatsStore(*op, unreleased_)) op->global.clear();
@@ -490,41 +444,48 @@ void Cluster::RemovePending(const AsyncOp& op) {
 }
 
 bool Cluster::Complete(const OpHandle& op) {
+  const auto waits = [](const AsyncOp& one) {
+    return std::any_of(one.after.begin(), one.after.end(),
+                       [](const OpHandle& before) { return before->state == AsyncOp::State::kPending; });
+  };
+  if (op->state != AsyncOp::State::kPending) return true;
+  if (!waits(*op)) return TakeEffect(OpHandle(op));
   std::vector<OpHandle> open = {op};
   while (!open.empty()) {
     const OpHandle next = open.back();
-    if (next->state != AsyncOp::State::kPending) {
-      open.pop_back();
+    if (next->state == AsyncOp::State::kPending && waits(*next)) {
+      for (const OpHandle& before : next->after) {
+        if (before->state == AsyncOp::State::kPending) open.push_back(before);
+      }
       continue;
     }
-    bool waits = false;
-    for (const OpHandle& before : next->after) {
-      if (before->state != AsyncOp::State::kPending) continue;
-      open.push_back(before);
-      waits = true;
-    }
-    if (waits) continue;
     open.pop_back();
-    next->state = AsyncOp::State::kDone;
-    if (trace_ != nullptr) TraceOperation(*next);
-    NoteChange();
-    RemovePending(*next);
-    if (checks()) {
-      for (const AsyncOp::SharedUse& use : next->shared) {
-        if (!use.write && !Written(use)) {
-          Hazard(HazardKind::kUninitialisedShared, *next,
-                 Cat("this ", NameOf(next->kind), " reads shared memory from offset ", use.range.begin,
-                     " that nothing has written"));
-          break;
-        }
+    if (next->state == AsyncOp::State::kPending && !TakeEffect(next)) return false;
+  }
+  return true;
+}
+
+// REQUIRES: it is pending, and nothing that it follows is.
+bool Cluster::TakeEffect(const OpHandle& op) {
+  op->state = AsyncOp::State::kDone;
+  if (trace_ != nullptr) TraceOperation(*op);
+  NoteChange();
+  RemovePending(*op);
+  if (checks()) {
+    for (const AsyncOp::SharedUse& use : op->shared) {
+      if (!use.write && !Written(use)) {
+        Hazard(HazardKind::kUninitialisedShared, *op,
+               Cat("this ", NameOf(op->kind), " reads shared memory from offset ", use.range.begin,
+                   " that nothing has written"));
+        break;
       }
     }
-    if (next->effect && !next->effect(*next)) return false;
-    next->effect = nullptr;
-    // Kept until release when hazards are checked: they are what this operation is ordered after.
-    if (!checks()) next->after.clear();
-    if (next->kind == AsyncKind::kCommit) Release(next);
   }
+  if (op->effect && !op->effect(*op)) return false;
+  op->effect = nullptr;
+  // Kept until release when hazards are checked: they are what this operation is ordered after.
+  if (!checks()) op->after.clear();
+  if (op->kind == AsyncKind::kCommit) Release(op);
   return true;
 }
 

@@ -120,6 +120,7 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
       number_(launch.first_cluster + linear_index) {
+  operations_.Refill(host.operations);
   if (launch.machine->completion == Completion::kRandom)
     random_.emplace(Mix(Mix(launch.machine->seed, launch.serial), linear_index));
   const GridShape& shape = launch.shape;
@@ -138,7 +139,9 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
   pairs_.resize((ctas_.size() + 1) / 2);
 }
 
-Cluster::~Cluster() = default;
+Cluster::~Cluster() {
+  if (progress_) machine().meter->Told();  // it has ended instead
+}
 
 void Cluster::Leave(HostThread& host) {
   if (fault_) return;  // what was cut short may have changed more than it has marked
@@ -146,6 +149,12 @@ void Cluster::Leave(HostThread& host) {
     host.kept().memories.push_back(cta->TakeMemory());
     for (const auto& warp : cta->warps) host.warps.Keep(warp->TakeMemory());
   }
+  // All that refers to operations.
+  ctas_.clear();
+  unreleased_.clear();
+  pending_.clear();
+  chain_ = nullptr;
+  host.operations.Refill(operations_);
 }
 
 void Cluster::NotePolicies(PolicySet used) {
@@ -196,7 +205,9 @@ bool Cluster::RunRound(bool& ran) {
   return true;
 }
 
-void Cluster::TellMeter() { machine().meter->Count(std::exchange(uncounted_, 0)); }
+void Cluster::TellMeter() {
+  if (machine().meter->Count(std::exchange(uncounted_, 0))) BeginToWatch();
+}
 
 Outcome Cluster::EndAtLimit(Warp& warp, FaultKind which, int lane) {
   machine().meter->Trip(which);  // the other clusters end too
@@ -227,6 +238,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
     bool ran = false;
     if (!RunRound(ran)) return Result::kFault;
     TellMeter();
+    if (progress_) WatchProgress();
     if (std::exchange(makes_way_, false) || (++rounds >= kRoundsOfPolling && polls_)) return Result::kYield;
     if (events_ != events) {
       idle_rounds = 0;
@@ -396,9 +408,9 @@ BarrierSlot* Cluster::FindBarrier(Cta& cta, uint32_t offset) {
 }
 
 void Cluster::ReleaseTold(BarrierSlot& barrier, uint32_t parity) {
-  std::vector<OpHandle> told;
-  told.swap(barrier.told[parity & 1]);
-  for (const OpHandle& op : told) Release(op);
+  told_.swap(barrier.told[parity & 1]);
+  for (const OpHandle& op : told_) Release(op);
+  told_.clear();
 }
 
 }  // namespace laneshift::emulator

@@ -22,12 +22,14 @@
 #include "emulator/hazards/access_shadow.h"
 #include "emulator/hazards/global_order.h"
 #include "emulator/hazards/report.h"
+#include "emulator/machine/async_op.h"
 #include "emulator/machine/cta_memory.h"
 #include "emulator/machine/event_trace.h"
 #include "emulator/machine/host_thread.h"
 #include "emulator/machine/limits.h"
 #include "emulator/machine/memory.h"
 #include "emulator/machine/pending_ranges.h"
+#include "emulator/machine/progress.h"
 #include "emulator/machine/spin.h"
 #include "emulator/machine/tensor_map_edits.h"
 #include "emulator/machine/warp.h"
@@ -53,9 +55,10 @@ struct EmulatedMachine {
   bool has_tensor_memory = false;
   TensorMapEdits* map_edits = nullptr;
   Policies policies;
-  bool has_long_rows = false;        // of the 4-bit kinds of tcgen05.mma: K = 96
-  bool accepts_cancellation = true;  // clusterlaunchcontrol.try_cancel
-  EventTrace* trace = nullptr;       // of the first cluster of each launch; nullptr: nobody looks
+  bool has_long_rows = false;                           // of the 4-bit kinds of tcgen05.mma: K = 96
+  bool accepts_cancellation = true;                     // clusterlaunchcontrol.try_cancel
+  void (*progress)(const std::string& line) = nullptr;  // tells the user; nullptr: nobody wants to know
+  EventTrace* trace = nullptr;                          // of the first cluster of each launch; nullptr: nobody looks
 };
 
 struct GridShape {
@@ -82,117 +85,6 @@ struct Launch {
 };
 // Static and dynamic, per CTA.
 uint32_t SharedBytesOf(const Launch& launch);
-
-enum class AsyncKind : uint8_t {
-  kBulkLoad,
-  kBulkStore,
-  kCopy,
-  kMma,
-  kTensorCopy,
-  kTensorShift,
-  kCommit,
-  kTensorLoad,
-  kTensorStore,
-  kWgmma,
-  kRemoteStore,
-  kCancel
-};
-std::string_view NameOf(AsyncKind kind);
-// mma, cp, shift, commit: what a thread issues to its tcgen05 queue.
-bool IsTensorQueue(AsyncKind kind);
-
-// An asynchronous operation from its issue until a completion mechanism of the ISA has shown its end.
-class AsyncOp {
- public:
-  struct SharedUse {
-    Cta* cta;
-    SharedRange range;
-    bool write;
-    std::shared_ptr<const GranuleWords> granules = nullptr;  // of these only; otherwise of the whole range
-    std::shared_ptr<const std::vector<PaddedGranules>> padded = nullptr;
-
-    bool Overlaps(uint32_t begin, uint32_t end) const;
-    // Calls visit(word) for each KiB that it touches.
-    template <typename Visit>
-    void ForEachWord(Visit visit) const {
-      if (granules == nullptr) return ForEachGranuleWord(range, visit);
-      for (const GranuleWord& word : *granules) visit(word);
-    }
-    // Calls visit(begin, end) for each run of bytes that it touches, ascending.
-    template <typename Visit>
-    void ForEachRun(Visit visit) const {
-      if (granules == nullptr) return visit(range.begin, range.end);
-      for (const GranuleWord& word : *granules) {
-        for (uint64_t rest = word.mask; rest != 0;) {
-          const int first = std::countr_zero(rest), length = std::countr_one(rest >> first);
-          const uint32_t begin = word.block * GranuleWord::kBlockBytes + static_cast<uint32_t>(first) * 16;
-          visit(std::max(begin, range.begin), std::min(begin + static_cast<uint32_t>(length) * 16, range.end));
-          rest = first + length == 64 ? 0 : rest >> (first + length) << (first + length);
-        }
-      }
-    }
-  };
-  struct TensorUse {
-    Cta* cta;
-    TensorRange range;
-    bool write;
-  };
-  struct GlobalUse {
-    uint64_t begin, end;
-    bool write;
-    bool in_part = false;  // only some of its bytes are written
-  };
-  struct GlobalRange {
-    uint64_t begin, end;
-  };
-  enum class State : uint8_t { kPending, kDone, kReleased };
-
-  AsyncKind kind;
-  State state = State::kPending;
-  bool reads_released = false;
-  Warp* warp = nullptr;
-  int lane = 0;
-  Position at;
-  SourcePlace place;
-  std::vector<SharedUse> shared;
-  std::vector<TensorUse> tensor;
-  std::vector<GlobalUse> global;
-  // What it loads from global memory, and what it adds to there: atomic reductions do not conflict with each other.
-  std::shared_ptr<const std::vector<GlobalRange>> loads, sums;
-  std::vector<std::pair<Warp*, uint32_t>> registers;  // slots that it owns
-  struct Matrices {
-    Warp* warp;
-    const Instruction* wgmma;  // whose D, and A in registers, it owns in that warp
-  };
-  std::vector<Matrices> matrices;
-  std::vector<RegisterMove> moves;       // of those, to others that it owns too, in program order
-  std::vector<OpHandle> after;           // operations that take effect before this one
-  std::vector<OpHandle> covered;         // a commit: the operations that its arrival covers
-  std::function<bool(AsyncOp&)> effect;  // false: the launch has a fault
-  // tcgen05 order: same issuer, cta_group and, for two mma, accumulator and shape.
-  int cta_group = 0;
-  uint64_t order_key = 0;
-  bool is_4x256b = false;
-  bool shifts_a = false;
-  uint64_t serial = 0;
-  uint64_t issued_at = 0;  // Cluster::Steps()
-  // With hazard checks: what accesses of its ranges will be compared with, and, of a commit, what its issuer
-  // knew.
-  RecordRef record;
-  std::unique_ptr<VectorClock> issuer_knew;
-  uint64_t followed_by = 0;  // serial of the latest operation that was found to be ordered after this one
-  // An mma of a chain: it follows all other operations on Tensor Memory that were under way when it was issued, which
-  // are mma of its queue with its D and shape.
-  bool in_chain = false;
-  // Host memory: of its effect beyond a few words, and, once it is issued, in total.
-  uint64_t effect_bytes = 0, counted_bytes = 0;
-  MemoryLedger* ledger = nullptr;
-
-  AsyncOp() = default;
-  AsyncOp(const AsyncOp&) = delete;
-  AsyncOp& operator=(const AsyncOp&) = delete;
-  ~AsyncOp();
-};
 
 // Arrivals of single lanes at an mbarrier: whether the lanes of a warp keep step.
 class LaneArrivals {
@@ -395,6 +287,7 @@ class Cluster {
   uint64_t Tick() { return ++clock_; }
 
   // ---- asynchronous operations ----
+  OpHandle NewOperation() { return operations_.Take(); }
   // Registers what the operation accesses, reports hazards with pending ones, and completes it if the policy is
   // eager. False after a fault.
   bool Issue(const OpHandle& op);
@@ -488,6 +381,10 @@ class Cluster {
   Repetition AllRepeat();
   Repetition FindRepetition(Warp& warp, Spin& spin);
   std::string DescribeSpin(const Spin& spin) const;
+  // progress.cc
+  void BeginToWatch();
+  void WatchProgress();
+  void TellProgress();
   // deadlock.cc
   void ReportDeadlock();
   void DrawWaits(Fault& fault);
@@ -528,9 +425,11 @@ class Cluster {
   uint16_t NewAgent();
   void Hazard(HazardKind kind, const AsyncOp& op, std::string message);
   void RemovePending(const AsyncOp& op);
+  bool TakeEffect(const OpHandle& op);
 
   const Launch& launch_;
-  EventTrace* const trace_;  // null: nobody looks
+  OperationPool operations_;  // outlives all handles
+  EventTrace* const trace_;   // null: nobody looks
   uint64_t steps_ = 0, steps_of_running_ = 0;
   const Warp* running_ = nullptr;
   MemoryLedger ledger_;  // outlives what it counts
@@ -550,6 +449,7 @@ class Cluster {
   uint64_t timeouts_without_event_ = 0, last_timeout_event_ = 0;
   uint64_t releases_without_news_ = 0, last_release_news_ = 0;
   std::vector<Spin> spins_;  // found by AllRepeat
+  std::optional<Progress> progress_;
   Spin* watch_ = nullptr;
   size_t next_warp_ = 0;
   bool makes_way_ = false;
@@ -558,6 +458,7 @@ class Cluster {
   OpHandle chain_;  // the end of a chain; null if another operation has come since, or its end is released
   std::vector<TensorPair> pairs_;
   size_t next_purge_ = 32;
+  std::vector<OpHandle> told_;             // of ReleaseTold; kept for its memory
   std::vector<OpHandle> unreleased_;       // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;          // not yet complete, in issue order
   std::optional<std::mt19937_64> random_;  // of random completion: constructing one costs as much as a small CTA

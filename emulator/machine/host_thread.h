@@ -7,8 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/machine/async_op.h"
 #include "emulator/machine/cta_memory.h"
 #include "emulator/machine/plan_cache.h"
+#include "emulator/machine/tensor_map_cache.h"
 #include "emulator/machine/warp_memory.h"
 #include "emulator/units/operand_rows.h"
 #include "emulator/units/tcgen05_mma.h"
@@ -47,6 +49,8 @@ class HostThread {
 
   OperandBuffers operands;
   KeptWarps warps;
+  OperationPool operations;
+  TensorMapCache tensor_maps;
 
  private:
   std::vector<std::unique_ptr<Kept>> kept_;  // most recently used first; never empty

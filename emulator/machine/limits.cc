@@ -92,10 +92,12 @@ LimitMeter::LimitMeter(const Limits& limits) : limits_(limits) {
   if (limits_.host_memory == 0) limits_.host_memory = StandardHostMemory();
 }
 
-void LimitMeter::BeginLaunch() {
+void LimitMeter::BeginLaunch(std::chrono::milliseconds news) {
   tripped_ = false;
   instructions_ = 0;
   begun_ = Clock::now();
+  news_after_ = Clock::duration(news).count();
+  telling_ = false;
   const auto allowed = std::chrono::seconds(std::min<uint64_t>(limits_.seconds, uint64_t{1} << 32));
   deadline_ = limits_.seconds == 0 ? Clock::time_point::max() : begun_ + (allowed - spent_);
 }
@@ -113,10 +115,17 @@ void LimitMeter::Take(uint64_t bytes) {
     Trip(FaultKind::kMemoryLimit);
 }
 
-void LimitMeter::Count(uint64_t instructions) {
+bool LimitMeter::Count(uint64_t instructions) {
   if (instructions_.fetch_add(instructions, std::memory_order_relaxed) + instructions > limits_.instructions)
     Trip(FaultKind::kInstructionLimit);
-  if (deadline_ != Clock::time_point::max() && Clock::now() > deadline_) Trip(FaultKind::kTimeLimit);
+  const int64_t news_after = news_after_.load(std::memory_order_relaxed);
+  if (deadline_ == Clock::time_point::max() && news_after == 0) return false;
+  const Clock::time_point now = Clock::now();
+  if (now > deadline_) Trip(FaultKind::kTimeLimit);
+  if (news_after == 0 || (now - begun_).count() < news_after) return false;
+  if (telling_.exchange(true, std::memory_order_acquire)) return false;
+  news_after_.store(2 * news_after, std::memory_order_relaxed);
+  return true;
 }
 
 void LimitMeter::Trip(FaultKind which) {

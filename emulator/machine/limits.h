@@ -42,8 +42,9 @@ class LimitMeter {
   explicit LimitMeter(const Limits& limits);
   const Limits& limits() const { return limits_; }
 
-  // Clears what tripped, and counts instructions from 0.
-  void BeginLaunch();
+  // Clears what tripped, and counts instructions from 0. `news`: the time after which Count asks for news of the
+  // launch, and then again whenever it has doubled; zero: never.
+  void BeginLaunch(std::chrono::milliseconds news = {});
   void EndLaunch();
 
   // Host memory. TryTake takes nothing if that would exceed the limit; Take takes it anyway, and trips.
@@ -52,8 +53,12 @@ class LimitMeter {
   void Give(uint64_t bytes) { host_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t host_bytes() const { return host_bytes_.load(std::memory_order_relaxed); }
 
-  // Counts instructions and checks the clock.
-  void Count(uint64_t instructions);
+  // Counts instructions and checks the clock. True: the caller is to tell the user how far it is, and then call Told.
+  bool Count(uint64_t instructions);
+  void Told() { telling_.store(false, std::memory_order_release); }
+  uint64_t instructions() const { return instructions_.load(std::memory_order_relaxed); }
+  // Since the launch began.
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
   // The first limit that trips is the launch's.
   void Trip(FaultKind which);
   const std::atomic<bool>& tripped() const { return tripped_; }
@@ -69,6 +74,8 @@ class LimitMeter {
   std::atomic<FaultKind> which_{};
   Clock::duration spent_{};  // by earlier launches
   Clock::time_point begun_{}, deadline_{};
+  std::atomic<int64_t> news_after_{0};  // ticks after the beginning; 0: never
+  std::atomic<bool> telling_{false};
 };
 
 // "the limit instructions=1000 (warp instructions of a launch) is exceeded; …" and how to raise it.

@@ -93,6 +93,36 @@ TEST_P(LimitCases, NameTheLine) { ExpectLimit(GetParam(), 1); }
 INSTANTIATE_TEST_SUITE_P(Kinds, LimitCases, testing::ValuesIn(kLimitCases),
                          [](const auto& one) { return std::string(one.param.name); });
 
+std::vector<std::string>& Told() {
+  static auto* told = new std::vector<std::string>;
+  return *told;
+}
+
+// A loop that counts repeats no state: news of where it is come long before a limit ends it.
+TEST(Progress, IsToldOfALoopThatCounts) {
+  Options options;
+  options.profile = Profile::kH200;
+  options.progress = [](const std::string& line) { Told().push_back(line); };
+  options.progress_after = std::chrono::milliseconds(100);
+  ASSERT_TRUE(SetLimit(options.limits, "seconds=2"));
+  TestDevice device(options);
+  const device::CuFunction kernel =
+      device.Load(std::string(kLimitHeader) +
+                      ".visible .entry k(.param .u64 out) {\n.reg .b32 %r<4>; .reg .pred %q;\nmov.u32 %r1, 0;\nL:\n"
+                      "add.u32 %r1, %r1, 1;\nsetp.ne.u32 %q, %r1, 4294967295;\n@%q bra L;\nret;\n}\n",
+                  "k");
+  ASSERT_NE(kernel, nullptr) << device.log;
+  device::CuDevicePtr out = device.Allocate(16);
+  Told().clear();
+  EXPECT_NE(device.Launch(kernel, {1, 1, 1}, 32, 0, {&out}), device::kCuSuccess);
+  TakeReport();
+  ASSERT_GE(Told().size(), 2u);
+  EXPECT_LE(Told().size(), 5u) << "the time doubles";
+  for (const char* part : {"kernel k still runs after", "warp 0 of CTA (0,0,0) spins in lines 8 to 10",
+                           "nothing that another thread could see", "the limit seconds=2 will end it"})
+    EXPECT_NE(Told()[0].find(part), std::string::npos) << Told()[0];
+}
+
 TEST(Limits, AreReadWithUnits) {
   Limits limits;
   EXPECT_TRUE(SetLimit(limits, "host_memory=8G"));

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace laneshift::emulator {
 
@@ -14,7 +16,15 @@ class PendingRanges {
  public:
   bool empty() const { return ranges_.empty(); }
   void Add(uint64_t begin, uint64_t end, bool write) {
-    ranges_.emplace(begin, Range{end, write});
+    if (spare_.empty()) {
+      ranges_.emplace(begin, Range{end, write});
+    } else {
+      Node node = std::move(spare_.back());
+      spare_.pop_back();
+      node.key() = begin;
+      node.mapped() = {end, write};
+      ranges_.insert(std::move(node));
+    }
     longest_ = std::max(longest_, end - begin);
   }
   // One range as it was added.
@@ -22,7 +32,8 @@ class PendingRanges {
     const auto [first, last] = ranges_.equal_range(begin);
     for (auto at = first; at != last; ++at) {
       if (at->second.end != end || at->second.write != write) continue;
-      ranges_.erase(at);
+      Node node = ranges_.extract(at);
+      if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
       break;
     }
     if (ranges_.empty()) longest_ = 0;
@@ -41,7 +52,10 @@ class PendingRanges {
     uint64_t end;
     bool write;
   };
+  using Node = std::multimap<uint64_t, Range>::node_type;
+  static constexpr size_t kMostSpare = 1024;
   std::multimap<uint64_t, Range> ranges_;  // by where they begin
+  std::vector<Node> spare_;                // of ranges that were removed
   uint64_t longest_ = 0;
 };
 

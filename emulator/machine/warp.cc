@@ -535,7 +535,10 @@ bool Warp::Run(size_t index, uint64_t budget, uint64_t& executed) {
     }
     ++executed;
     ++warp_instructions_;
-    thread_instructions_ += mask == kFullMask ? kLanes : static_cast<uint64_t>(std::popcount(mask));
+    // Mostly all lanes or one; counting bits is a call where the compiler may not assume the instruction for it.
+    thread_instructions_ += mask == kFullMask          ? uint64_t{kLanes}
+                            : (mask & (mask - 1)) == 0 ? uint64_t{mask != 0}
+                                                       : static_cast<uint64_t>(std::popcount(mask));
     ++opcode_counts_[instruction.opcode];
     if (outcome == Outcome::kNext) ++after.pc;
     if (after.state != Path::State::kRunnable) return true;

@@ -181,10 +181,10 @@ struct ExactSums {
         scales[r][v] = lanes[r][v].scale;
       }
     }
-    Integers<kFloats> sums[OperandRows::kMaxK / kChunk][kRows][kVectors];
+    Integers<kFloats> sums[OperandRows::kMaxK / kChunk][kRows][kVectors] = {};
     int chunks = 0;
     for (int first = 0; first < k; first += kChunk, ++chunks) {
-      SumCutProducts<kFloats, kVectors, kRows>(block.values, b, n0, first, std::min(first + kChunk, k), scales,
+      AddCutProducts<kFloats, kVectors, kRows>(block.values, b, n0, first, std::min(first + kChunk, k), scales,
                                                sums[chunks]);
     }
     const bool any = AnyBit<kFloats>(left);

@@ -367,6 +367,48 @@ TEST(FusedSum, AWholeTileOfLargestProductsDoesNotOverflow) {
   for (uint32_t cell : cells) EXPECT_EQ(cell, want);
 }
 
+// Sums of many large products of one sign are the ones that may leave the 32 bits in which vectors add.
+TEST(FusedSum, SumsNearTheEndOf32BitsEqualTheDefinition) {
+  constexpr int kRows = 8, kColumns = 40, kMost = 64;
+  std::mt19937 random(9);
+  int tried = 0;
+  for (const ElementType type : {ElementType::kBf16, ElementType::kF16, ElementType::kE4m3}) {
+    for (const int k : {16, 32, kMost}) {
+      const auto codes = [&](int rows, int least_percent) {
+        std::vector<uint32_t> all(static_cast<size_t>(rows * k));
+        for (uint32_t& code : all) {
+          const float value = static_cast<int>(random() % 100) < least_percent ? 0.001f : 1.875f;
+          code = base::FromFloat(FormatOf(type), value);
+        }
+        return all;
+      };
+      for (const int small : {0, 2, 40}) {
+        const std::vector<uint32_t> of_a = codes(kRows, small), of_b = codes(kColumns, small);
+        OperandRows a, b;
+        a.LoadCodes(Side::kA, type, kRows, k, of_a.data(), random() % 2 == 0);
+        b.LoadCodes(Side::kB, type, kColumns, k, of_b.data(), false);
+        for (const float c : {0.0f, 3.9f, -3.9f, 31.0f, 60.0f, -61.0f, 100.0f}) {
+          SumOptions options;
+          options.adder = Tcgen05Adder(AccumulatorType::kF32);
+          for (const VectorSums* loops : RunnableVectorSums()) {
+            std::vector<uint32_t> cells(kRows * kColumns, std::bit_cast<uint32_t>(c));
+            loops->exact(a, b, options, {cells.data(), kColumns});
+            for (int m = 0; m < kRows; ++m) {
+              for (int n = 0; n < kColumns; ++n) {
+                EXPECT_EQ(cells[static_cast<size_t>(m * kColumns + n)],
+                          SumOne(a, m, b, n, options, std::bit_cast<uint32_t>(c)))
+                    << loops->name << ' ' << NameOf(type) << " k " << k << " c " << c;
+              }
+            }
+            ++tried;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(tried, 189);
+}
+
 TEST(FusedSum, ZeroRowsLeaveTheAccumulator) {
   OperandRows a, b;
   const std::vector<uint32_t> zeros(4 * 16, 0x8000), ones(40 * 16, 0x3c00);

@@ -104,9 +104,9 @@ LS_INLINE OperandRows::Range Rows(const PackedRows& from, float* values, int16_t
   const size_t step = kFloats * BytesOf(from.type);
   const uint32_t flip = from.negate ? 0x80000000u : 0;
   OperandRows::Range all;
+  LaneRanges<kFloats> of_rows;
   for (int row = 0; row < from.rows; ++row) {
     const uint8_t* bytes = from.bytes + static_cast<size_t>(row) * from.row_bytes;
-    LaneRanges<kFloats> of_row;
     for (int i = 0; i < from.k; i += kFloats, bytes += step, values += kFloats) {
       VectorOf<uint32_t, kFloats> words;
       Widen<kFloats>(from, bytes, flip, words);
@@ -114,15 +114,16 @@ LS_INLINE OperandRows::Range Rows(const PackedRows& from, float* values, int16_t
       if constexpr (kExponents) {
         Exponents own;
         ExponentsOf<kFloats>(words, from.least_exponent, own);
-        of_row.Include(own);
+        of_rows.Include(own);
         const Exponents pairs = (own & 0xffff) | own << 16;
         std::memcpy(exponents, &pairs, sizeof(pairs));
         exponents += 2 * kFloats;
       }
     }
-    if constexpr (kExponents) {
-      ranges[row] = of_row.Join();
-      all.Include(ranges[row]);
+    if (kExponents && (row % OperandRows::kRangeRows == OperandRows::kRangeRows - 1 || row == from.rows - 1)) {
+      *ranges = of_rows.Join();
+      all.Include(*ranges++);
+      of_rows = {};
     }
   }
   return all;

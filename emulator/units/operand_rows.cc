@@ -82,7 +82,7 @@ void OperandRows::Prepare(Side side, ElementType type, int rows, int k) {
   integers_.resize(IsInteger(type) ? elements : 0);
   values_.resize(IsInteger(type) ? 0 : elements);
   exponents_.resize(with_exponents ? elements * copies() : 0);
-  row_ranges_.resize(with_exponents && side == Side::kA ? static_cast<size_t>(rows) : 0);
+  row_ranges_.assign(with_exponents && side == Side::kA ? static_cast<size_t>((rows - 1) / kRangeRows + 1) : 0, {});
   range_ = {};
   // Rows overwrite everything but the padding.
   for (int i = 0; side == Side::kB && i < k && rows < pitch_; ++i) {
@@ -122,7 +122,7 @@ void OperandRows::Decode(int row, const uint32_t* codes, bool negate, float* val
     exponents[i] = static_cast<int16_t>(exponent);
   });
   const Range own = {static_cast<int16_t>(greatest), static_cast<int16_t>(smallest)};
-  if (!row_ranges_.empty()) row_ranges_[static_cast<size_t>(row)] = own;
+  if (!row_ranges_.empty()) row_ranges_[static_cast<size_t>(row / kRangeRows)].Include(own);
   range_.Include(own);
 }
 

@@ -19,7 +19,8 @@ class OperandRows {
  public:
   enum class Side : uint8_t { kA, kB };
   static constexpr int kMaxK = 128;
-  static constexpr int kPadding = 32;  // rows of B are padded to a multiple of this
+  static constexpr int kPadding = 32;   // rows of B are padded to a multiple of this
+  static constexpr int kRangeRows = 4;  // neighbouring rows of A that share a range of exponents
 
   // What is kept of an element: its value is enough for Arithmetic::kFast.
   enum class Detail : uint8_t { kValues, kValuesAndExponents };
@@ -63,8 +64,8 @@ class OperandRows {
   const int16_t* exponents() const { return exponents_.data(); }
   int exponent(int row, int k) const { return exponents_[At(row, k) * copies()]; }
   const int32_t* integers() const { return integers_.data(); }
-  // Of a row of A, and of all rows. With Detail::kValues they mean nothing.
-  const Range& range(int row) const { return row_ranges_[static_cast<size_t>(row)]; }
+  // Of the rows of A that share a range with this one, and of all rows. With Detail::kValues they mean nothing.
+  const Range& range(int row) const { return row_ranges_[static_cast<size_t>(row / kRangeRows)]; }
   const Range& range() const { return range_; }
   int factors() const { return factors_; }
   ScaleType scale_type() const { return scale_type_; }

@@ -26,7 +26,7 @@ struct PackedRows {
 // They return the range of exponents. Without a place for exponents none are made, and the result means nothing.
 struct VectorLoads {
   // Element (row, i) to values[row * k + i], and its exponent, as OperandRows has it, twice to exponents[2 * (row * k +
-  // i)]; the range of each row to ranges[row].
+  // i)]; the range of each OperandRows::kRangeRows rows to the next of `ranges`.
   OperandRows::Range (*rows)(const PackedRows& from, float* values, int16_t* exponents, OperandRows::Range* ranges);
   // To values[i * pitch + row] and exponents[i * pitch + row].
   OperandRows::Range (*columns)(const PackedRows& from, size_t pitch, float* values, int16_t* exponents);

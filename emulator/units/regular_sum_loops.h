@@ -80,171 +80,179 @@ class RegularSums {
     if (block.range.greatest == OperandRows::kSpecialExponent) return false;
     const int greatest = block.range.greatest + b_.range().greatest;
     if (greatest > kGreatestProduct) return false;
-    Aligned<kFloats> lanes[kRows][kVectors];
-    Load<kFloats, kVectors, kRows>(block, m0, n0, lanes);
-    const int k = block.K(a_), least = block.range.least + b_.range().least - fraction_bits_;
-    VectorOf<int16_t, kFloats * kVectors> top[kRows];
-    bool whole = greatest + 2 + kChunkBits <= least + 24 && greatest <= least + o_.adder.keep;
-    if (whole) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) top[r] = VectorOf<int16_t, kFloats * kVectors>{} + static_cast<int16_t>(greatest);
-      whole = Align<true, kFloats, kVectors, kRows>(block.count, m0, n0, top, lanes, least + o_.adder.keep);
-    }
-    if (!whole) {
-      TopExponents<kFloats * kVectors, kRows>(block.exponents, b_, n0, k, top);
-      if (!Align<false, kFloats, kVectors, kRows>(block.count, m0, n0, top, lanes)) return false;
-    }
-    Integers<kFloats> overflow{};
-    for (int first = 0; first < k; first += kChunk) {
-      AddChunk<kFloats, kVectors, kRows>(block.values, whole, n0, first, std::min(first + kChunk, k), lanes, overflow);
-    }
-    if (AnyBit<kFloats>(overflow < 0)) return false;
-    Store<kFloats, kVectors, kRows>(block.count, m0, n0, lanes);
-    return true;
+    Prefetch<kFloats, kVectors, kRows>(m0, n0);
+    if (scaled_) return RunAs<true, kFloats, kVectors, kRows>(block, m0, n0, greatest);
+    return RunAs<false, kFloats, kVectors, kRows>(block, m0, n0, greatest);
   }
 
  private:
   static constexpr int kGreatestProduct = 64, kChunkBits = 4, kBias = 127;
+  static constexpr int kLeast = kTopLimit + kScaleReach;  // of products
+  static constexpr int kLeastTop = kLeast + kBias;
   static_assert(1 << kChunkBits == kChunk);
 
-  // One vector of sums.
+  // The sums of a block.
+  template <int kFloats, int kVectors, int kRows>
+  struct Sums {
+    Integers<kFloats> total[kRows][kVectors];  // in units of 1 / scale
+    Floats<kFloats> scale[kRows][kVectors];    // 2^(keep - top)
+    // What scale factors move them by, as bits of an exponent. Only where there are any.
+    Integers<kFloats> moves[kRows][kVectors];
+  };
+
+  // What is odd about some lane of a block.
   template <int kFloats>
-  struct Aligned {
-    Words<kFloats> cells;          // the accumulators as they were
-    Words<kFloats> total;          // in units of 1 / scale
-    Floats<kFloats> scale;         // 2^(keep - top)
-    Integers<kFloats> cell_scale;  // the bits of what makes an accumulator so many units
+  struct Odd {
+    Integers<kFloats> any = {};                                       // not zero: a lane is not regular
+    Integers<kFloats> greatest = {};                                  // magnitudes of accumulators
+    Words<kFloats> least_less_one = Words<kFloats>{} + ~uint32_t{0};  // the same, which excludes zeros
+
+    LS_INLINE void IncludeCells(const Integers<kFloats>& magnitude) {
+      greatest = greatest > magnitude ? greatest : magnitude;
+      const auto less_one = reinterpret_cast<Words<kFloats>>(magnitude - 1);
+      least_less_one = least_less_one < less_one ? least_less_one : less_one;
+    }
+    // Accumulators that are not zero must be above the least top, also where scale factors lower them.
+    LS_INLINE bool None() const {
+      constexpr uint32_t kLeastCell = static_cast<uint32_t>(kLeastTop + kScaleReach) << 23;
+      constexpr int kGreatestCell = (kGreatestProduct + kBias) << 23;
+      return !AnyBit<kFloats>(any | (greatest > kGreatestCell) | (least_less_one < kLeastCell - 1));
+    }
   };
 
   template <int kFloats, int kVectors, int kRows>
-  LS_INLINE void Load(const RowBlock<kRows>& block, int m0, int n0, Aligned<kFloats> (*lanes)[kVectors]) const {
+  LS_INLINE void Prefetch(int m0, int n0) const {
     const int next = std::min(m0 + kRows, a_.rows() - 1);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       cells_.Prefetch(std::min(next + r, a_.rows() - 1), n0);
       if constexpr (kFloats * kVectors > 16) cells_.Prefetch(std::min(next + r, a_.rows() - 1), n0 + 16);
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        const int n = n0 + v * kFloats;
-        lanes[r][v].cells = Words<kFloats>{};
-        if (!o_.accumulate) continue;
-        cells_.template Load<kFloats>(m0, std::min(r, block.count - 1), n, LanesAt<kFloats>(n, b_.rows()),
-                                      lanes[r][v].cells);
-      }
     }
   }
 
-  // `top`: the greatest exponents of the products; or, if no product is to be cut, a bound, and `limit` is the greatest
-  // top of which none is. False if a sum is not regular, or something would be cut that is to remain whole.
-  template <bool kWhole, int kFloats, int kVectors, int kRows>
-  LS_INLINE bool Align(int rows, int m0, int n0, const VectorOf<int16_t, kFloats * kVectors>* top,
-                       Aligned<kFloats> (*lanes)[kVectors], int limit = 0) const {
-    if (scaled_) return AlignAs<true, kWhole, kFloats, kVectors, kRows>(rows, m0, n0, top, lanes, limit);
-    return AlignAs<false, kWhole, kFloats, kVectors, kRows>(rows, m0, n0, top, lanes, limit);
+  template <bool kScaled, int kFloats, int kVectors, int kRows>
+  LS_INLINE bool RunAs(const RowBlock<kRows>& block, int m0, int n0, int greatest) const {
+    const int k = block.K(a_), least = block.range.least + b_.range().least;
+    const int last_bit = least - fraction_bits_;
+    Sums<kFloats, kVectors, kRows> sums;
+    VectorOf<int16_t, kFloats * kVectors> top[kRows];
+    if (greatest + 2 + kChunkBits <= last_bit + 24 && greatest <= last_bit + o_.adder.keep) {
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) top[r] = VectorOf<int16_t, kFloats * kVectors>{} + static_cast<int16_t>(greatest);
+      if (Align<kScaled, true, kFloats, kVectors, kRows>(block.count, m0, n0, least, top, sums,
+                                                         last_bit + o_.adder.keep)) {
+        return Finish<kScaled, true, kFloats, kVectors, kRows>(block, k, m0, n0, sums);
+      }
+    }
+    TopExponents<kFloats * kVectors, kRows>(block.exponents, b_, n0, k, top);
+    return Align<kScaled, false, kFloats, kVectors, kRows>(block.count, m0, n0, least, top, sums) &&
+           Finish<kScaled, false, kFloats, kVectors, kRows>(block, k, m0, n0, sums);
   }
 
+  // The accumulators in units. `least`: no product that is not zero has a lower exponent. `top`: the greatest exponents
+  // of the products; or, if no product is to be cut, a bound, and `limit` is the greatest top of which none is. False
+  // if a sum is not regular, or something would be cut that is to remain whole.
   template <bool kScaled, bool kWhole, int kFloats, int kVectors, int kRows>
-  LS_INLINE bool AlignAs(int rows, int m0, int n0, const VectorOf<int16_t, kFloats * kVectors>* top,
-                         Aligned<kFloats> (*lanes)[kVectors], int limit) const {
-    const int keep = o_.adder.keep;
-    Integers<kFloats> odd{};
+  LS_INLINE bool Align(int rows, int m0, int n0, int least, VectorOf<int16_t, kFloats * kVectors>* top,
+                       Sums<kFloats, kVectors, kRows>& sums, int limit = 0) const {
+    using Tops = VectorOf<int16_t, kFloats * kVectors>;
+    Odd<kFloats> odd;
+    Tops low{};
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
+      if (least < kLeast) low |= (top[r] < kLeast) & (top[r] > OperandRows::kZeroExponent / 2);
+      Tops biased = top[r] + kBias;
+      biased = biased > kLeastTop ? biased : Tops{} + kLeastTop;
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        Aligned<kFloats>& l = lanes[r][v];
-        Integers<kFloats> products, moves{}, biased_top;
-        PartOf<kFloats>(top[r], v, products);
-        if constexpr (kScaled)
-          Moves<kFloats>(a_, b_, m0 + std::min(r, rows - 1), n0 + v * kFloats, products, moves, odd);
-        AlignVector<kScaled, kFloats>(keep, products, moves, l, biased_top, odd);
-        if constexpr (kWhole) {
-          const auto total = reinterpret_cast<Integers<kFloats>>(l.total);
-          Floats<kFloats> c;
-          CellsOf<kFloats>(l, c);
-          odd |= (biased_top > limit + kBias) | (__builtin_convertvector(total, Floats<kFloats>) != c);
+        Integers<kFloats> moves{}, products;
+        PartOf<kFloats>(biased, v, products);
+        if constexpr (kScaled) {
+          Integers<kFloats> exponents;
+          PartOf<kFloats>(top[r], v, exponents);
+          Moves<kFloats>(a_, b_, m0 + std::min(r, rows - 1), n0 + v * kFloats, exponents, moves, odd.any);
+        }
+        AlignVector<kScaled, kWhole, kFloats>(m0, std::min(r, rows - 1), n0 + v * kFloats, products, moves,
+                                              sums.total[r][v], sums.scale[r][v], odd, limit);
+        if constexpr (kScaled) sums.moves[r][v] = moves << 23;
+      }
+    }
+    if (least < kLeast) {
+      constexpr int kParts = sizeof(Tops) / sizeof(uint64_t);
+      uint64_t parts[kParts], any = 0;
+      std::memcpy(parts, &low, sizeof(parts));
+      for (const uint64_t part : parts) any |= part;
+      if (any != 0) return false;
+    }
+    return odd.None();
+  }
+
+  template <bool kScaled, bool kWhole, int kFloats>
+  LS_INLINE void AlignVector(int m0, int r, int n, const Integers<kFloats>& products, const Integers<kFloats>& moves,
+                             Integers<kFloats>& total, Floats<kFloats>& scale, Odd<kFloats>& odd, int limit) const {
+    Words<kFloats> cells{};
+    if (o_.accumulate) cells_.template Load<kFloats>(m0, r, n, LanesAt<kFloats>(n, b_.rows()), cells);
+    const auto magnitude = reinterpret_cast<Integers<kFloats>>(cells & 0x7fffffff);
+    odd.IncludeCells(magnitude);
+    Integers<kFloats> top = magnitude >> 23;
+    if constexpr (kScaled) top -= moves;
+    top = top > products ? top : products;
+    Integers<kFloats> bits = (2 * kBias + o_.adder.keep - top) << 23;
+    scale = reinterpret_cast<Floats<kFloats>>(bits);
+    if constexpr (kScaled) bits -= moves << 23;
+    Floats<kFloats> c;
+    std::memcpy(&c, &cells, sizeof(c));
+    c *= reinterpret_cast<Floats<kFloats>>(bits);
+    total = __builtin_convertvector(c, Integers<kFloats>);
+    if constexpr (kWhole) odd.any |= (top > limit + kBias) | (__builtin_convertvector(total, Floats<kFloats>) != c);
+  }
+
+  // Adds the products, rounds and stores. False if a sum may have left 32 bits: between chunks, of which one adds less
+  // than 2^31, it must be within 2^30, so that no wrong one comes back there.
+  template <bool kScaled, bool kWhole, int kFloats, int kVectors, int kRows>
+  LS_INLINE bool Finish(const RowBlock<kRows>& block, int k, int m0, int n0,
+                        Sums<kFloats, kVectors, kRows>& sums) const {
+    Integers<kFloats> out{};
+    for (int first = 0; first < k; first += kChunk) {
+      const int last = std::min(first + kChunk, k);
+      if constexpr (kWhole) {
+        Floats<kFloats> own[kRows][kVectors];
+        SumProducts<kFloats, kVectors, kRows>(block.values, b_, n0, first, last, own);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+          for (int v = 0; v < kVectors; ++v)
+            sums.total[r][v] += __builtin_convertvector(own[r][v] * sums.scale[r][v], Integers<kFloats>);
+        }
+      } else {
+        AddCutProducts<kFloats, kVectors, kRows>(block.values, b_, n0, first, last, sums.scale, sums.total);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) {
+          out |= reinterpret_cast<Integers<kFloats>>(reinterpret_cast<Words<kFloats>>(sums.total[r][v]) + (1u << 30));
         }
       }
     }
-    return !AnyBit<kFloats>(odd);
+    if (AnyBit<kFloats>(out < 0)) return false;
+    Store<kScaled, kFloats, kVectors, kRows>(block.count, m0, n0, sums);
+    return true;
   }
 
-  // The accumulators in units.
-  template <int kFloats>
-  static LS_INLINE void CellsOf(const Aligned<kFloats>& l, Floats<kFloats>& c) {
-    std::memcpy(&c, &l.cells, sizeof(c));
-    c *= reinterpret_cast<Floats<kFloats>>(l.cell_scale);
-  }
-
-  // Accumulators and products that are not zero must be above the least top, and accumulators also where scale factors
-  // lower them.
-  template <bool kScaled, int kFloats>
-  static LS_INLINE void AlignVector(int keep, const Integers<kFloats>& products, const Integers<kFloats>& moves,
-                                    Aligned<kFloats>& l, Integers<kFloats>& biased_top, Integers<kFloats>& odd) {
-    constexpr int kLeast = kTopLimit + kScaleReach;
-    constexpr int kLeastTop = kLeast + kBias, kLeastCell = (kLeastTop + kScaleReach) << 23;
-    constexpr int kGreatestCell = (kGreatestProduct + kBias) << 23;
-    const auto magnitude = reinterpret_cast<Integers<kFloats>>(l.cells & 0x7fffffff);
-    odd |= (magnitude > kGreatestCell) | ((magnitude < kLeastCell) & (magnitude != 0)) |
-           ((products < kLeast) & (products > int{OperandRows::kZeroExponent} / 2));
-    Integers<kFloats> top = magnitude >> 23;
-    if constexpr (kScaled) top -= moves;
-    top = top > products + kBias ? top : products + kBias;
-    top = top > kLeastTop ? top : Integers<kFloats>{} + kLeastTop;
-    biased_top = top;
-    const Integers<kFloats> scale = (2 * kBias + keep - top) << 23;
-    l.scale = reinterpret_cast<Floats<kFloats>>(scale);
-    l.cell_scale = scale;
-    if constexpr (kScaled) l.cell_scale -= moves << 23;
-    Floats<kFloats> c;
-    CellsOf<kFloats>(l, c);
-    l.total = reinterpret_cast<Words<kFloats>>(__builtin_convertvector(c, Integers<kFloats>));
-  }
-
-  template <int kFloats, int kVectors, int kRows>
-  LS_INLINE void AddChunk(const float* const* rows, bool whole, int n0, int first, int last,
-                          Aligned<kFloats> (*lanes)[kVectors], Integers<kFloats>& overflow) const {
-    Integers<kFloats> sums[kRows][kVectors];
-    if (whole) {
-      Floats<kFloats> own[kRows][kVectors];
-      SumProducts<kFloats, kVectors, kRows>(rows, b_, n0, first, last, own);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v)
-          sums[r][v] = __builtin_convertvector(own[r][v] * lanes[r][v].scale, Integers<kFloats>);
-      }
-    } else {
-      Floats<kFloats> scales[kRows][kVectors];
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) scales[r][v] = lanes[r][v].scale;
-      }
-      SumCutProducts<kFloats, kVectors, kRows>(rows, b_, n0, first, last, scales, sums);
-    }
+  template <bool kScaled, int kFloats, int kVectors, int kRows>
+  LS_INLINE void Store(int rows, int m0, int n0, const Sums<kFloats, kVectors, kRows>& sums) const {
+    const uint32_t kept = ~0u << (23 - o_.adder.out);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        const auto own = reinterpret_cast<Words<kFloats>>(sums[r][v]), before = lanes[r][v].total;
-        lanes[r][v].total += own;
-        overflow |= reinterpret_cast<Integers<kFloats>>((before ^ lanes[r][v].total) & (own ^ lanes[r][v].total));
-      }
-    }
-  }
-
-  template <int kFloats, int kVectors, int kRows>
-  LS_INLINE void Store(int rows, int m0, int n0, const Aligned<kFloats> (*lanes)[kVectors]) const {
-    const uint32_t kept = ~0u << (23 - o_.adder.out);
-    for (int r = 0; r < rows; ++r) {
+      if (r >= rows) break;
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         const int n = n0 + v * kFloats;
-        const Integers<kFloats> unit = (2 * kBias << 23) - lanes[r][v].cell_scale;
-        const auto total = reinterpret_cast<Integers<kFloats>>(lanes[r][v].total);
+        Integers<kFloats> unit = (2 * kBias << 23) - reinterpret_cast<Integers<kFloats>>(sums.scale[r][v]);
+        if constexpr (kScaled) unit += sums.moves[r][v];
         const Floats<kFloats> sum =
-            __builtin_convertvector(total, Floats<kFloats>) * reinterpret_cast<Floats<kFloats>>(unit);
+            __builtin_convertvector(sums.total[r][v], Floats<kFloats>) * reinterpret_cast<Floats<kFloats>>(unit);
         Words<kFloats> words;
         std::memcpy(&words, &sum, sizeof(words));
         words &= kept;

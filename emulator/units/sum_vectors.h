@@ -79,7 +79,7 @@ LS_INLINE void PartOf(const Numbers& numbers, int v, Integers<kFloats>& part) {
   part = __builtin_convertvector(own, Integers<kFloats>);
 }
 
-// kRows rows of A from row m0 on; the last one again where there are fewer.
+// kRows rows of A from row m0 on, which is a multiple of that; the last one again where there are fewer.
 template <int kRows>
 struct RowBlock {
   const float* values[kRows];
@@ -93,7 +93,7 @@ struct RowBlock {
       const int m = m0 + std::min(r, count - 1);
       values[r] = a.values() + a.At(m, 0);
       exponents[r] = a.exponents() + 2 * a.At(m, 0);
-      range.Include(a.range(m));
+      if (r % OperandRows::kRangeRows == 0) range.Include(a.range(m));
     }
   }
   // Rows of zeros leave C and its rounding; without C they leave zeros.
@@ -124,18 +124,21 @@ LS_INLINE void TopExponents(const int16_t* const* rows, const OperandRows& b, in
   for (int r = 0; r < kRows; ++r) top[r] = own[r];
 }
 
-// The products of elements `first` to `last`, each cut to a multiple of 1 / scale, summed in units of that.
+// Adds the products of elements `first` to `last`, each cut to a multiple of 1 / scale, in units of that.
 template <int kFloats, int kVectors, int kRows>
-LS_INLINE void SumCutProducts(const float* const* rows, const OperandRows& b, int n0, int first, int last,
+LS_INLINE void AddCutProducts(const float* const* rows, const OperandRows& b, int n0, int first, int last,
                               const Floats<kFloats> (*scales)[kVectors], Integers<kFloats> (*sum)[kVectors]) {
   // Without a sign: lanes that are left to SumOne may hold infinities, whose sums overflow and are looked at by
   // nobody.
-  Words<kFloats> own[kRows][kVectors] = {};
+  Words<kFloats> own[kRows][kVectors];
   Floats<kFloats> scale[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) scale[r][v] = scales[r][v];
+    for (int v = 0; v < kVectors; ++v) {
+      scale[r][v] = scales[r][v];
+      own[r][v] = reinterpret_cast<Words<kFloats>>(sum[r][v]);
+    }
   }
   const float* columns = b.values() + n0 + Offset(first, static_cast<size_t>(b.pitch()));
   for (int i = first; i < last; ++i, columns += b.pitch()) {

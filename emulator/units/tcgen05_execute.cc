@@ -1,5 +1,6 @@
 // The execution half of tcgen05_mma.h.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -39,7 +40,6 @@ class Execution {
     if (plan_.policies.ashift_time == AshiftTime::kBefore) ShiftA();
     FetchB();
     // Every operand of both CTAs is read before anything is written.
-    results_.resize(ctas_.size());
     for (size_t cta = 0; cta < ctas_.size(); ++cta) LS_TRY(Compute(static_cast<int>(cta)));
     for (size_t cta = 0; cta < ctas_.size(); ++cta) {
       if (!InPlace(static_cast<int>(cta))) WriteBack(static_cast<int>(cta));
@@ -298,7 +298,7 @@ class Execution {
   OperandBuffers& buffers_;
   uint8_t* b_ = nullptr;  // all columns of B, packed
   size_t b_row_bytes_ = 0;
-  std::vector<std::vector<uint32_t>> results_;  // per CTA: rows x N
+  std::array<std::vector<uint32_t>, 2> results_;  // per CTA: rows x N
   std::optional<MmaReport::Unwritten> unwritten_;
   PolicySet used_;
 };

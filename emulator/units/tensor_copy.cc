@@ -315,6 +315,11 @@ template <typename Copy>
 void ForEachCopied(const TensorRun& run, Copy copy) {
   if (run.flip == 0 || ((run.shared | run.bytes | run.flip) & 15) != 0) return run.ForEachPiece(copy);
   constexpr std::integral_constant<uint32_t, 16> kPiece{};
+  if (run.bytes == 128) {
+#pragma GCC unroll 8
+    for (uint32_t at = 0; at < 128; at += kPiece) copy(at, run.shared + (at ^ run.flip), kPiece);
+    return;
+  }
   for (uint32_t at = 0; at < run.bytes; at += kPiece) copy(at, (run.shared + at) ^ run.flip, kPiece);
 }
 
@@ -341,8 +346,7 @@ Status PlanTensorStore(const TensorMap& map, const TensorCopy& copy, CopyPlan& p
   return PlanTensorCopy(map, copy, Direction::kStore, plan);
 }
 
-std::vector<SharedRange> SharedRangesOf(const CopyPlan& plan) {
-  std::vector<SharedRange> ranges;
+void AddSharedRanges(const CopyPlan& plan, std::vector<SharedRange>& ranges) {
   const auto add = [&](uint32_t begin, uint32_t end) {
     begin &= ~15u;
     end = (end + 15) & ~15u;
@@ -359,10 +363,16 @@ std::vector<SharedRange> SharedRangesOf(const CopyPlan& plan) {
       run.ForEachPiece([&](uint32_t, uint32_t offset, uint32_t count) { add(offset, offset + count); });
     }
   }
-  if (ranges.size() < 2) return ranges;
+  if (ranges.size() < 2) return;
   GranuleSet granules;  // partial rows visit their granules out of order
   for (const SharedRange& range : ranges) granules.Add(range);
-  return granules.Ranges();
+  ranges = granules.Ranges();
+}
+
+std::vector<SharedRange> SharedRangesOf(const CopyPlan& plan) {
+  std::vector<SharedRange> ranges;
+  AddSharedRanges(plan, ranges);
+  return ranges;
 }
 
 void LoadRun(const TensorMap& map, const TensorRun& run, const uint8_t* global, const SharedWindow& shared) {

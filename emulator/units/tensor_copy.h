@@ -67,6 +67,8 @@ Status PlanTensorStore(const TensorMap& map, const TensorCopy& copy, CopyPlan& p
 
 // The granules that the plan touches, sorted and disjoint.
 std::vector<SharedRange> SharedRangesOf(const CopyPlan& plan);
+// The same, to a list that is empty.
+void AddSharedRanges(const CopyPlan& plan, std::vector<SharedRange>& ranges);
 
 // One run of a load: `global` points to the run's global_bytes (unused for fills).
 void LoadRun(const TensorMap& map, const TensorRun& run, const uint8_t* global, const SharedWindow& shared);

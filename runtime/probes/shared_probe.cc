@@ -168,9 +168,13 @@ std::vector<ProbePoint> DsmemPoints(const target::Target& target) {
   std::vector<ProbePoint> points;
   if (!target.Has(target::Feature::kTma)) return points;
   for (const int ctas : {2, 4, 8}) {
-    points.push_back({.name = Cat("dsmem.load.cta", ctas), .unit = RateUnit::kBytesPerClock, .build = [&target, ctas] {
-                        return RateOf(target, {SharedAccess::kLoad, ctas});
-                      }});
+    points.push_back({.name = Cat("dsmem.load.cta", ctas),
+                      .unit = RateUnit::kBytesPerClock,
+                      .build =
+                          [&target, ctas] {
+                            return RateOf(target, {SharedAccess::kLoad, ctas});
+                          },
+                      .assumed = [](const autotune::Machine& machine) { return machine.dsmem_rate; }});
     points.push_back(
         {.name = Cat("dsmem.latency.cta", ctas), .build = [&target, ctas] { return LatencyOf(target, ctas); }});
   }

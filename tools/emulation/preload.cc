@@ -35,7 +35,7 @@ __attribute__((constructor)) void Begin() {
     Print(settings.error().message);
     std::_Exit(2);
   }
-  if (!settings->quiet) settings->options.notice = Print;
+  if (!settings->quiet) settings->options.notice = settings->options.progress = Print;
   if (!settings->record.empty()) {
     TheSession().recorder =
         std::make_unique<LaunchRecorder>(settings->record, settings->record_kernels, settings->options.notice);

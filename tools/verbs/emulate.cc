@@ -66,6 +66,7 @@ Result<emulator::Options> ToEmulatorOptions(const EmulateOptions& given, const s
   options.multiprocessors = given.multiprocessors;
   // A program that is run interactively should end; libraries may run for days.
   options.limits.seconds = 600;
+  options.progress = [](const std::string& line) { std::fprintf(stderr, "emulate: %s\n", line.c_str()); };
   for (const std::string& limit : given.limits) LS_TRY(emulator::SetLimit(options.limits, limit));
   for (const std::string& level : given.hazard_levels) LS_TRY(emulator::SetHazardLevel(options.hazard_rules, level));
   for (const std::string& file : given.suppressions) LS_TRY(ReadSuppressions(file, options));
