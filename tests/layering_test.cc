@@ -53,8 +53,9 @@ const std::vector<Arrow>& Arrows() {
       // emulator/emulated_test_device.h: for the test of the report's JSON.
       {"tools/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/driver/driver.h",
-        "emulator/hazards/report.h", "emulator/driver/driver_functions.h", "emulator/driver/exported_driver_types.h",
-        "emulator/emulated_test_device.h", "store/", "nvrtc/", "autotune/", "runtime/", "measure/"}},
+        "emulator/driver/launch_observer.h", "emulator/hazards/report.h", "emulator/driver/driver_functions.h",
+        "emulator/driver/exported_driver_types.h", "emulator/emulated_test_device.h", "store/", "nvrtc/", "autotune/",
+        "runtime/", "measure/"}},
       {"bench/",
        {"laneshift/", "base/", "target/", "ir/", "compiler/", "device/", "emulator/", "store/", "nvrtc/", "autotune/",
         "runtime/"}},

@@ -46,7 +46,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Status Open(const std::string& ptx_name, const std::string& ptx);
+  Status Open();
+  // Of the buffers whose address the file says: before the module's variables take it.
+  Status PlaceBuffers();
+  Status Load(const std::string& ptx_name, const std::string& ptx);
   Status MakeBuffers();
   // Whether all outputs may be written where they are to go.
   Status CheckOutputs() const;
@@ -74,9 +77,22 @@ class Session {
   std::vector<device::CuDevicePtr> addresses_;
 };
 
-Status Session::Open(const std::string& ptx_name, const std::string& ptx) {
-  if (driver::Init(0) != kCuSuccess || driver::CtxCreate(&context_, 0, 0) != kCuSuccess)
-    return MakeError(ErrorCode::kInternal, "the emulated device does not open");
+Status Session::Open() {
+  if (driver::Init(0) == kCuSuccess && driver::CtxCreate(&context_, 0, 0) == kCuSuccess) return Ok();
+  return MakeError(ErrorCode::kInternal, "the emulated device does not open");
+}
+
+Status Session::PlaceBuffers() {
+  for (const LaunchBuffer& buffer : file_.buffers) {
+    const JsonNode* address = buffer.at->Find("address");
+    if (address == nullptr) continue;
+    if (const Status placed = emulator::AllocateAt(buffer.address, buffer.bytes); !placed.has_value())
+      return placed.error().code == ErrorCode::kInvalidArgument ? At(*address, placed.error().message) : placed;
+  }
+  return Ok();
+}
+
+Status Session::Load(const std::string& ptx_name, const std::string& ptx) {
   std::array<char, 4096> log{};
   std::array<device::CuJitOption, 2> options = {device::kCuJitErrorLogBuffer, device::kCuJitErrorLogBufferSizeBytes};
   std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};
@@ -133,8 +149,8 @@ Result<std::vector<uint8_t>> Session::Contents(const Fill& fill, const LaunchBuf
 
 Status Session::MakeBuffers() {
   for (const LaunchBuffer& buffer : file_.buffers) {
-    device::CuDevicePtr address = 0;
-    if (driver::MemAlloc(&address, buffer.bytes) != kCuSuccess)
+    device::CuDevicePtr address = buffer.address;
+    if (address == 0 && driver::MemAlloc(&address, buffer.bytes) != kCuSuccess)
       return MakeError(ErrorCode::kResourceExhausted,
                        Cat("the device has no memory for the buffer '", buffer.name, "'"));
     addresses_.push_back(address);
@@ -349,7 +365,9 @@ Result<EmulationOutcome> RunEmulation(const std::string& ptx_name, const std::st
                                       EmulationTrace* trace) {
   emulator::Configure(options);
   Session session(file, directory, trace);
-  LS_TRY(session.Open(ptx_name, ptx));
+  LS_TRY(session.Open());
+  LS_TRY(session.PlaceBuffers());
+  LS_TRY(session.Load(ptx_name, ptx));
   // Before hours of work, not after.
   LS_TRY(session.CheckOutputs());
   LS_TRY(session.MakeBuffers());

@@ -11,7 +11,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "emulator/driver/driver_functions.h"
 #include "tools/emulation/emulator_settings.h"
+#include "tools/emulation/launch_recorder.h"
 #include "tools/emulation/report_json.h"
 #include "tools/npy.h"
 
@@ -71,6 +73,73 @@ TEST_F(EmulationRun, WritesWhatItComputed) {
   EXPECT_EQ(again->comparisons[0].first_wrong, 31u);
   EXPECT_EQ(again->comparisons[0].got, 144);
   EXPECT_EQ(again->comparisons[0].wanted, 288);
+}
+
+// Buffers at addresses that the file says, which memory can then hold.
+TEST_F(EmulationRun, PlacesBuffersWhereTheFileSays) {
+  const std::string head = R"({"buffers": {"x": {"type": "u64", "shape": [4], "address": )";
+  const std::string tail = R"(, "fill": {"constant": 3}}},
+    "launches": [{"grid": [1], "block": [32],
+                  "arguments": [{"bytes": "0000010000700000"}, {"type": "u32", "value": 1}]}],
+    "expect": [{"buffer": "x", "fill": {"bytes": ")" +
+                           std::string("0600000000000000030000000000000003000000000000000300000000000000") + "\"}}]}";
+  const auto outcome = Run(head + std::to_string((uint64_t{0x7000} << 32) + 0x10000) + tail);
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+  EXPECT_TRUE(outcome->Right()) << outcome->report.Print();
+  const auto nowhere = Run(head + "4096" + tail);
+  ASSERT_FALSE(nowhere.has_value());
+  EXPECT_EQ(nowhere.error().message, "f:1:60: /buffers/x/address: no 32 bytes of memory can begin at address 4096");
+}
+
+// A kernel follows pointers in memory, and the module has variables: launched by a program, recorded, and repeated.
+TEST_F(EmulationRun, RepeatsWhatWasRecorded) {
+  namespace driver = emulator::driver;
+  const std::string ptx = R"(.version 9.0
+.target sm_90
+.address_size 64
+.global .u64 ten[4] = {10, 0, 0, 0};
+.visible .entry through(.param .align 8 .b8 p[16]) {
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [p+8]; ld.global.u64 %rd2, [%rd1]; ld.global.u64 %rd3, [%rd2]; ld.global.u64 %rd4, [ten];
+  add.u64 %rd5, %rd3, %rd4; st.global.u64 [%rd2], %rd5; ret;
+})";
+  LaunchRecorder recorder(directory.string(), "*", nullptr);
+  emulator::Options options;
+  options.observer = &recorder;
+  emulator::Configure(options);
+  device::CuContext context = nullptr;
+  device::CuModule module = nullptr;
+  device::CuFunction through = nullptr;
+  struct {
+    uint64_t first = 0;
+    device::CuDevicePtr table = 0;
+  } parameter;
+  device::CuDevicePtr number = 0;
+  const uint64_t five = 5;
+  ASSERT_EQ(driver::Init(0), device::kCuSuccess);
+  ASSERT_EQ(driver::CtxCreate(&context, 0, 0), device::kCuSuccess);
+  ASSERT_EQ(driver::ModuleLoadData(&module, ptx.c_str()), device::kCuSuccess);
+  ASSERT_EQ(driver::ModuleGetFunction(&through, module, "through"), device::kCuSuccess);
+  ASSERT_EQ(driver::MemAlloc(&parameter.table, 8), device::kCuSuccess);
+  ASSERT_EQ(driver::MemAlloc(&number, 8), device::kCuSuccess);
+  ASSERT_EQ(driver::MemcpyHtoD(parameter.table, &number, 8), device::kCuSuccess);
+  ASSERT_EQ(driver::MemcpyHtoD(number, &five, 8), device::kCuSuccess);
+  void* parameters[] = {&parameter};
+  ASSERT_EQ(driver::LaunchKernel(through, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), device::kCuSuccess);
+  ASSERT_EQ(driver::CtxDestroy(context), device::kCuSuccess);
+  std::ifstream written(directory / "launch-1.json");
+  const auto file = ParseLaunchFile("f", std::string(std::istreambuf_iterator<char>(written), {}));
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  const auto outcome = RunEmulation("k.ptx", ptx, *file, {directory.string(), false}, {});
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+  EXPECT_TRUE(outcome->Right()) << outcome->report.Print();
+  ASSERT_EQ(outcome->comparisons.size(), 1u);
+  EXPECT_EQ(outcome->comparisons[0].elements, 8u);
+  // Another run expects the same.
+  const auto wrong = RunEmulation("k.ptx", std::string(ptx).replace(ptx.find("{10"), 3, "{11"), *file,
+                                  {directory.string(), false}, {});
+  ASSERT_TRUE(wrong.has_value()) << wrong.error().message;
+  EXPECT_EQ(wrong->comparisons[0].wrong, 1u);
 }
 
 TEST_F(EmulationRun, TellsOfFaultsAndHazards) {

@@ -18,7 +18,7 @@ struct ControlGraph {
 };
 
 bool Leaves(const Instruction& i) { return i.ends_function || i.handler == ExecuteExit; }
-bool Ends(const Instruction& i) { return i.is_branch || Leaves(i); }
+bool Ends(const Instruction& i) { return i.is_branch || i.never_returns || Leaves(i); }
 
 // Where a branch may go.
 std::span<const uint32_t> TargetsOf(const DecodedKernel& kernel, const Instruction& i) {
@@ -54,7 +54,8 @@ ControlGraph BuildControlGraph(const DecodedKernel& kernel) {
     }
     if (Leaves(last)) to.push_back(graph.exit);
     if ((!Ends(last) || conditional) && end < code.size()) to.push_back(block_of[end]);
-    if (to.empty()) to.push_back(graph.exit);
+    // Lanes that trap do not meet the others again: a path to a trap is no way around a meeting point.
+    if (to.empty() && !last.never_returns) to.push_back(graph.exit);
     for (const int s : to) graph.predecessors[static_cast<size_t>(s)].push_back(b);
   }
   return graph;

@@ -61,6 +61,7 @@ struct Instruction {
   bool meets_wgmma = false;  // accesses registers of a wgmma (wgmma_registers.h)
   StateSpace space = StateSpace::kGeneric;
   bool ends_function = false;  // the exit or return at the end of a body
+  bool never_returns = false;  // a trap or a failed assertion: no lane continues after it
   uint32_t target = kNoTarget;
   uint32_t reconvergence = kNoTarget;
   uint32_t table = kNoTarget;  // of Kernel::jump_tables, for a branch through one

@@ -18,10 +18,11 @@ struct Builtin {
   std::string_view name;
   size_t results, parameters;
   Handler handler;
+  bool returns;
 };
 constexpr Builtin kBuiltins[] = {
-    {"vprintf", 1, 2, ExecutePrint},
-    {"__assertfail", 0, 5, ExecuteAssertFail},
+    {"vprintf", 1, 2, ExecutePrint, true},
+    {"__assertfail", 0, 5, ExecuteAssertFail, false},
 };
 
 }  // namespace
@@ -102,6 +103,7 @@ Status KernelDecoder::CallBuiltin(const FunctionSyntax& function, const Statemen
     operands_.erase(operands_.begin());
     instruction.target = kNoTarget;
     instruction.handler = builtin.handler;
+    instruction.never_returns = !builtin.returns;
     return EmitStatement(instruction);
   }
   return PtxError(statement.at, Cat("the external function '", function.name, "' has no body in this module"));

@@ -41,22 +41,40 @@ Status LoadedModule::PlaceVariables() {
   return Ok();
 }
 
+Result<std::vector<uint8_t>> LoadedModule::InitialBytes(const VariableSyntax& variable) const {
+  std::vector<uint8_t> bytes = variable.initial;
+  bytes.resize(variable.bytes);
+  for (const SymbolReference& reference : variable.references) {
+    uint64_t value = 0;
+    for (const auto& [other, target] : addresses_) {
+      if (other->name == reference.symbol) value = target;
+    }
+    if (const FunctionSyntax* function = syntax_.FindFunction(reference.symbol); value == 0 && function != nullptr)
+      value = syntax_.AddressOf(*function);
+    if (value == 0) return PtxError(variable.at, base::Cat("unknown name '", reference.symbol, "' in an initialiser"));
+    value += static_cast<uint64_t>(reference.offset);
+    std::memcpy(bytes.data() + reference.at, &value, 8);
+  }
+  return bytes;
+}
+
 Status LoadedModule::Initialise() {
   for (const auto& [variable, address] : addresses_) {
-    for (const SymbolReference& reference : variable->references) {
-      uint64_t value = 0;
-      for (const auto& [other, target] : addresses_) {
-        if (other->name == reference.symbol) value = target;
-      }
-      if (const FunctionSyntax* function = syntax_.FindFunction(reference.symbol); value == 0 && function != nullptr)
-        value = syntax_.AddressOf(*function);
-      if (value == 0)
-        return PtxError(variable->at, base::Cat("unknown name '", reference.symbol, "' in an initialiser"));
-      value += static_cast<uint64_t>(reference.offset);
-      std::memcpy(memory_.Find(address, 1)->At(address) + reference.at, &value, 8);
-    }
+    if (variable->references.empty()) continue;
+    LS_ASSIGN(const std::vector<uint8_t> bytes, InitialBytes(*variable));
+    std::memcpy(memory_.Find(address, 1)->At(address), bytes.data(), bytes.size());
   }
   return Ok();
+}
+
+std::vector<std::string> LoadedModule::ChangedVariables() const {
+  std::vector<std::string> changed;
+  for (const auto& [variable, address] : addresses_) {
+    const auto bytes = InitialBytes(*variable);
+    if (bytes && std::memcmp(memory_.Find(address, 1)->At(address), bytes->data(), bytes->size()) != 0)
+      changed.emplace_back(variable->name);
+  }
+  return changed;
 }
 
 Result<std::unique_ptr<LoadedModule>> LoadedModule::Load(ModuleSyntax syntax, GlobalMemory& memory, Chip chip) {

@@ -3,6 +3,7 @@
 // Thread-safety: belongs to the driver's lock.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,11 +31,17 @@ class LoadedModule {
     uint64_t address, bytes;
   };
   std::optional<Variable> FindVariable(std::string_view name) const;
+  // Whether the allocation at this address is a variable of the module.
+  bool Owns(uint64_t address) const { return std::find(owned_.begin(), owned_.end(), address) != owned_.end(); }
+  // The variables that no longer hold what the PTX says.
+  std::vector<std::string> ChangedVariables() const;
 
  private:
   explicit LoadedModule(GlobalMemory& memory) : memory_(memory) {}
   Status PlaceVariables();
   Status Initialise();
+  // What the variable holds at first.
+  Result<std::vector<uint8_t>> InitialBytes(const VariableSyntax& variable) const;
 
   GlobalMemory& memory_;
   ModuleSyntax syntax_;

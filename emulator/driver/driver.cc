@@ -189,6 +189,8 @@ CuResult DriverState::RunHeld() {
   static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.host_threads > 0 ? options.host_threads : cores;
   hazards.SetModules(std::move(texts));
+  const bool observed = IsObserved(runs);
+  if (observed) options.observer->Before(Observe(runs));
   meter->BeginLaunch(options.progress != nullptr ? options.progress_after : std::chrono::milliseconds(0));
   const auto begun = std::chrono::steady_clock::now();
   std::vector<GridResult> results = RunGrids(batch, crew, IsSmall(runs) ? 1 : threads);
@@ -206,14 +208,46 @@ CuResult DriverState::RunHeld() {
     report.hazards.push_back(std::move(hazard));
   }
   CuResult returned = kCuSuccess;
+  bool faulted = false;
   for (size_t i = 0; i < results.size(); ++i) {
     report.counters.Add(results[i].counters);
     std::optional<Fault>& fault = results[i].fault;
     if (!fault) continue;
     Annotate(runs[i].function->module->syntax(), *fault);
     returned = ReturnFault(*fault);
+    faulted = true;
   }
+  if (observed) options.observer->After(Observe(runs), faulted);
   return returned;
+}
+
+bool DriverState::IsObserved(std::span<const KernelRun> runs) const {
+  return options.observer != nullptr && std::any_of(runs.begin(), runs.end(), [this](const KernelRun& run) {
+           return options.observer->Wants(run.function->kernel->name);
+         });
+}
+
+ObservedRun DriverState::Observe(std::span<const KernelRun> runs) const {
+  ObservedRun observed;
+  const LoadedModule& module = *runs.front().function->module;
+  bool of_one_module = true;
+  for (const KernelRun& run : runs) {
+    of_one_module = of_one_module && run.function->module == &module;
+    ObservedLaunch& launch = observed.launches.emplace_back();
+    launch.kernel = run.function->kernel->name;
+    launch.shape = run.shape;
+    launch.may_overlap = run.may_overlap;
+    for (const VariableSyntax& parameter : run.function->kernel->syntax->parameters)
+      launch.arguments.push_back(std::span(run.parameters).subspan(parameter.offset, parameter.bytes));
+  }
+  if (of_one_module) observed.ptx = *module.syntax().text;
+  observed.changed_variables = module.ChangedVariables();
+  for (const Allocation* allocation : memory->All()) {
+    if (module.Owns(allocation->address())) continue;
+    observed.memory.push_back(
+        {allocation->address(), {allocation->At(allocation->address()), allocation->bytes()}, allocation->Touched()});
+  }
+  return observed;
 }
 
 // Kernels that ran concurrently share the time; each gets a part in proportion to its instructions.
@@ -296,6 +330,16 @@ void SetCompletion(Completion completion, uint64_t seed) {
   state.options.completion = completion;
   state.options.seed = seed;
   state.launches = 0;
+}
+
+Status AllocateAt(uint64_t address, uint64_t bytes) {
+  DriverState& state = TheDriver();
+  const std::lock_guard lock(state.mutex);
+  if (state.memory->AllocateAt(address, bytes) != nullptr) return Ok();
+  const bool fits = bytes <= state.memory->capacity() - state.memory->used();
+  return fits ? MakeError(ErrorCode::kInvalidArgument,
+                          base::Cat("no ", bytes, " bytes of memory can begin at address ", address))
+              : MakeError(ErrorCode::kResourceExhausted, base::Cat("the device has no ", bytes, " bytes left"));
 }
 
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/driver_api.h"
+#include "emulator/driver/launch_observer.h"
 #include "emulator/hazards/policy_profiles.h"
 #include "emulator/hazards/report.h"
 #include "emulator/machine/cluster.h"
@@ -52,6 +53,7 @@ struct Options {
   // Called with one line, without its end, for what the driver API has no words for: why a module was refused, hazards,
   // faults, functions that are not provided. May be null.
   void (*notice)(const std::string& line) = nullptr;
+  LaunchObserver* observer = nullptr;  // of all launches; outlives them. May be null.
   // A launch that takes longer says so, where it is: after this time and then whenever that has doubled. Host threads
   // of the emulator call it, one at a time.
   void (*progress)(const std::string& line) = nullptr;
@@ -76,6 +78,9 @@ void SetCompletion(Completion completion, uint64_t seed);
 device::DriverApi Driver();
 // Copies device memory to the host whatever has happened since, a fault included; false if the range is no one's.
 bool ReadMemory(uint64_t address, void* to, uint64_t bytes);
+// Memory of the device at an address that is said, in the current context. kInvalidArgument: a part of it is in use, or
+// no address for memory; kResourceExhausted: there is not so much.
+Status AllocateAt(uint64_t address, uint64_t bytes);
 // Whether this process has called cuInit; a child that it forked has not.
 bool DriverIsUsed();
 // What launches have left since the last call.

@@ -184,6 +184,9 @@ struct DriverState {
   device::CuResult RunHeld();
   void NoteUses(std::span<const KernelRun> runs, std::span<const GridResult> results, double seconds);
   device::CuResult ReturnFault(const Fault& fault);
+  // Whether the observer wants any of the launches, and what it sees of them.
+  bool IsObserved(std::span<const KernelRun> runs) const;
+  ObservedRun Observe(std::span<const KernelRun> runs) const;
   // The same as RunHeld, for calls that wait: what sticks is returned too.
   device::CuResult Settle() {
     const device::CuResult bad = RunHeld();

@@ -374,7 +374,10 @@ Result<Handler> BindCall(const Match&, Instruction&) { return Handler(ExecuteCal
 Result<Handler> BindExit(const Match&, Instruction&) { return Handler(ExecuteExit); }
 Result<Handler> BindGridTrigger(const Match&, Instruction&) { return Handler(LaunchDependents); }
 Result<Handler> BindGridWait(const Match&, Instruction&) { return Handler(WaitForGrids); }
-Result<Handler> BindTrap(const Match&, Instruction&) { return Handler(Trap); }
+Result<Handler> BindTrap(const Match&, Instruction& i) {
+  i.never_returns = true;
+  return Handler(Trap);
+}
 Result<Handler> BindShfl(const Match& match, Instruction& i) {
   const std::string_view mode = match("ShflMode");
   i.modifiers = static_cast<uint64_t>(mode == "up"     ? ShflMode::kUp

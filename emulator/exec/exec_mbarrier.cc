@@ -81,9 +81,18 @@ bool Check(Warp& w, int lane, const Status& status) {
   return false;
 }
 
-// A live object that nobody has used since its initialisation, of which this lane knows.
-bool MayInitialiseAgain(Warp& w, int lane, const BarrierSlot& slot) {
-  if (!slot.state.unused() || (w.checks() && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot.initialised)))
+// One of the lanes `before` initialises the same object in the same way.
+bool InitialisesAlike(Warp& w, const Instruction& i, uint32_t before, int lane) {
+  bool alike = false;
+  ForLanes(Alike(w, i[0], before, lane), [&](int other) { alike |= w.Value(i[1], other) == w.Value(i[1], lane); });
+  return alike;
+}
+
+// A live object that nobody has used since its initialisation, of which this lane knows or which this instruction made.
+bool MayInitialiseAgain(Warp& w, const Instruction& i, uint32_t before, int lane, const BarrierSlot& slot) {
+  if (!slot.state.unused()) return false;
+  if (w.checks() && !w.knowledge.Knows(static_cast<uint8_t>(lane), slot.initialised) &&
+      !InitialisesAlike(w, i, before, lane))
     return false;
   w.cta().cluster().NotePolicy(Policy::kRepeatedInit);
   return w.cta().cluster().machine().policies.repeated_init == RepeatedInit::kIgnored;
@@ -96,7 +105,7 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     if (!LocateShared(w, i.space, w.AddressOf(i[0], lane), 8, 8, lane, false, at)) return Outcome::kFault;
     BarrierSlot* slot = &w.cta().cluster().MakeBarrier(*at.cta, at.offset);
     if (slot->state.valid()) {
-      if (!MayInitialiseAgain(w, lane, *slot))
+      if (!MayInitialiseAgain(w, i, mask & ~rest, lane, *slot))
         w.Report(HazardKind::kBarrierMisuse, lane,
                  Cat("mbarrier.init of the live object at shared offset ", at.offset));
       w.cta().cluster().DropBarrier(*at.cta, at.offset);

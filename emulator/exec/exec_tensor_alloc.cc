@@ -11,12 +11,16 @@ namespace {
 
 using base::Cat;
 
-// A block is this CTA's from here on: its contents are unknown, its address goes to shared memory.
-Outcome TakeBlock(Warp& w, const Instruction& i, TensorMemoryAllocator::Block block, int lane) {
+// A block is this CTA's from here on: its contents are unknown.
+void TakeBlock(Warp& w, Cta& cta, TensorMemoryAllocator::Block block) {
   const auto column = static_cast<uint16_t>(block.column);
-  const TensorRange range{0, 128, column, static_cast<uint16_t>(block.columns)};
-  w.cta().tensor().Poison(range);
-  if (w.checks()) w.cta().tensor_shadow().Forget(column, static_cast<int>(block.columns));
+  cta.tensor().Poison({0, 128, column, static_cast<uint16_t>(block.columns)});
+  if (w.checks()) cta.tensor_shadow().Forget(column, static_cast<int>(block.columns));
+}
+
+// The address of an allocated block goes to shared memory.
+Outcome StoreAddress(Warp& w, const Instruction& i, TensorMemoryAllocator::Block block, int lane) {
+  const auto column = static_cast<uint16_t>(block.column);
   Located at;
   if (!Locate(w, i.space, w.AddressOf(i[0], lane), 4, lane, AccessKind::kWrite, at)) return Outcome::kFault;
   if (w.checks() && at.space == StateSpace::kShared) at.cta->shared_shadow->NoteWarpWrite(at.offset, 4);
@@ -91,6 +95,10 @@ Outcome Meet(Warp& w, TensorPair::Side mine, int lane, TensorMemoryAllocator::Bl
     if (!served.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, served.error().message);
     if (!*served) return wait(WaitState::Kind::kTensorAlloc);
     pair.served = true;
+    // In both at once: the CTA that leaves first may use the other one's columns.
+    if (mine.operation == TensorPair::Operation::kAlloc) {
+      for (Cta* cta : ctas) TakeBlock(w, *cta, pair.block);
+    }
   }
   block = pair.block;
   own = {};
@@ -107,13 +115,14 @@ Outcome Alloc(Warp& w, const Instruction& i, uint32_t mask) {
   if constexpr (kGroup == 2) {
     TensorMemoryAllocator::Block block;
     const Outcome met = Meet(w, {nullptr, TensorPair::Operation::kAlloc, {}, columns}, lane, block);
-    return met == Outcome::kNext ? TakeBlock(w, i, block, lane) : met;
+    return met == Outcome::kNext ? StoreAddress(w, i, block, lane) : met;
   }
   auto block = w.cta().allocator.Allocate(columns);
   if (!block.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, block.error().message);
   if (!block->has_value()) return w.Block(WaitState::Kind::kTensorAlloc, columns);
   w.DoneWaiting();
-  return TakeBlock(w, i, **block, lane);
+  TakeBlock(w, w.cta(), **block);
+  return StoreAddress(w, i, **block, lane);
 }
 
 // Whether deallocating instructions of a pair wait for the other CTA; counts as a use of the policy.

@@ -44,6 +44,10 @@ const Parting kPartings[] = {
      "@%p2 bra A;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nbra J;\nA: "
      "barrier.cluster.arrive;\nbarrier.cluster.wait;\nJ:\n",
      ""},
+    {"MeetingAroundATrap",
+     "@%p2 bra A;\nbra J;\nA: setp.gt.u32 %p5, %r1, 63;\n@%p5 bra T;\nadd.u32 %r2, %r2, 1;\nJ: bar.sync 0;\nret;\n"
+     "T: trap;\n",
+     ""},
     {"ElectionOfOthers", "elect.sync %r5|%p4, 0xffff;\n", "election-misuse", "names the lanes"},
     {"ElectionOfThose", "@!%p2 bra J;\nelect.sync %r5|%p4, 0xffff;\nJ:\n", ""},
     {"ElectionOfAll", "elect.sync %r5|%p4, -1;\n", ""},

@@ -48,6 +48,38 @@ TEST(PairAllocation, WaitsForTheOtherCta) {
       << report.faults[0].message;
 }
 
+// The CTA that comes last leaves first, and multiplies into the Tensor Memory of both before the other one goes on.
+TEST(PairAllocation, TakesTheColumnsOfBothAtOnce) {
+  std::string text = ReadTestFile("rows/pair.ptx");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;\n", "");
+  replace("  tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n", "");
+  replace("  ld.shared.b32 %r9, [slot];\n",
+          "@%p2 bra WAIT;\nsetp.ne.u32 %p5, %r2, 0; @%p5 bra ALLOCATE;\nmov.u32 %r20, 1000;\n"
+          "DELAY: sub.u32 %r20, %r20, 1; setp.ne.u32 %p5, %r20, 0; @%p5 bra DELAY;\n"
+          "ALLOCATE: tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;\n"
+          "bar.warp.sync -1;\nld.shared.b32 %r9, [slot];\n");
+  replace("  and.b32 %r15, %r1, 0x60;\n", "bar.sync 0;\nld.shared.b32 %r9, [slot];\nand.b32 %r15, %r1, 0x60;\n");
+  for (const Completion completion : {Completion::kEager, Completion::kLate, Completion::kRandom}) {
+    Options options;
+    options.completion = completion;
+    options.host_threads = 1;
+    TestDevice device(options);
+    const device::CuFunction kernel = device.Load(text, "k");
+    ASSERT_NE(kernel, nullptr) << device.log;
+    device::CuDevicePtr out = device.Upload(std::vector<uint32_t>(512, 0)), in = device.Allocate(16);
+    ASSERT_EQ(device.Launch(kernel, {2, 1, 1}, 128, 0, {&out, &in}, 2), device::kCuSuccess) << TakeReport().Print();
+    const Report report = TakeReport();
+    EXPECT_TRUE(report.Clean()) << report.Print();
+    const auto got = device.Download<uint32_t>(out, 512);
+    for (uint32_t i = 0; i < 512; ++i) EXPECT_EQ(got[i], 32 * (i / 256 + 1) * (i / 128 % 2 + 1)) << i;
+  }
+}
+
 // An .ashift followed by a cp.4x256b on the same columns: a race, unless the policy orders them.
 TEST(AshiftOrder, IsAPolicy) {
   const std::string text =

@@ -66,9 +66,12 @@ bool Suppression::Matches(HazardKind kind, const SourcePlace& place) const {
            (MatchesGlob(file, source.file) || MatchesGlob("*/" + file, source.file));
   };
   if (!file.empty() && !is_source(place.source) && !is_source(place.inlined_at)) return false;
-  const std::string entry = place.Entry(), readable = ReadableName(entry);
-  return MatchesGlob(kernel, place.kernel) || MatchesGlob(kernel, entry) || MatchesGlob(kernel, readable) ||
-         MatchesGlob(kernel, std::string(PlainName(readable)));
+  return MatchesGlob(kernel, place.kernel) || NamesKernel(kernel, place.Entry());
+}
+
+bool NamesKernel(const std::string& glob, const std::string& entry) {
+  const std::string readable = ReadableName(entry);
+  return MatchesGlob(glob, entry) || MatchesGlob(glob, readable) || MatchesGlob(glob, std::string(PlainName(readable)));
 }
 
 Status SetHazardLevel(HazardRules& rules, std::string_view assignment) {

@@ -47,6 +47,10 @@ struct Suppression {
   bool Matches(HazardKind kind, const SourcePlace& place) const;
 };
 
+// Whether the glob matches the kernel's name in the PTX, the same demangled, or that without result, parameters and
+// template arguments.
+bool NamesKernel(const std::string& glob, const std::string& entry);
+
 struct HazardRules {
   std::array<HazardLevel, kHazardKinds> levels{};
   std::vector<Suppression> suppressions;

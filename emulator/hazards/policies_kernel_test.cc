@@ -178,26 +178,31 @@ TEST(PolicyKernels, PairRelease) {
   }
 }
 
-// A barrier is initialised twice by one thread, and after that used; or it was used, or another thread does it.
+// A barrier is initialised twice by one thread, and after that used; or it was used, or another thread does it. Or all
+// lanes of a warp initialise it at once, with one count or with several.
 TEST(PolicyKernels, RepeatedInit) {
   const struct {
     const char* between;
-    bool tolerable;
-  } kCases[] = {{"", true},
-                {"@!%p2 mbarrier.arrive.shared.b64 %rd2, [bar];\n", false},
-                {"setp.ne.u32 %p2, %r1, 32;\n", false},
-                {"setp.ne.u32 %p2, %r1, 32; bar.sync 0;\n", true}};
-  for (const auto& [between, tolerable] : kCases) {
+    uint64_t tolerable;
+    bool all = true;
+    const char* count = "2";
+  } kCases[] = {{"", 1},
+                {"@!%p2 mbarrier.arrive.shared.b64 %rd2, [bar];\n", 0, false},
+                {"setp.ne.u32 %p2, %r1, 32;\n", 0, false},
+                {"setp.ne.u32 %p2, %r1, 32; bar.sync 0;\n", 1},
+                {"setp.ge.u32 %p2, %r1, 32; mov.u32 %r2, 2; bar.sync 0;\n", 32, true, "%r2"},
+                {"setp.ge.u32 %p2, %r1, 32; add.u32 %r2, %r1, 1; bar.sync 0;\n", 1, false, "%r2"}};
+  for (const auto& [between, tolerable, all, count] : kCases) {
     const std::string text =
         KernelOf(base::Cat(".shared .align 8 .b64 bar;\nmov.u32 %r1, %tid.x; setp.ne.u32 %p2, %r1, 0;\n"
                            "@!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\n",
-                           between, "@!%p2 mbarrier.init.shared::cta.b64 [bar], 2;\nbar.sync 0; ret;\n"));
+                           between, "@!%p2 mbarrier.init.shared::cta.b64 [bar], ", count, ";\nbar.sync 0; ret;\n"));
     for (const RepeatedInit answer : {RepeatedInit::kIgnored, RepeatedInit::kRefused}) {
       Options options;
       options.policies.repeated_init = answer;
       Report report;
       ASSERT_NO_FATAL_FAILURE(RunOneCta(text, options, 64, report));
-      ExpectCounted(report, Policy::kRepeatedInit, tolerable ? 1 : 0, tolerable && answer == RepeatedInit::kIgnored);
+      ExpectCounted(report, Policy::kRepeatedInit, tolerable, all && answer == RepeatedInit::kIgnored);
       for (const Hazard& hazard : report.hazards) EXPECT_EQ(hazard.kind, HazardKind::kBarrierMisuse);
     }
   }

@@ -101,6 +101,26 @@ Allocation* GlobalMemory::Allocate(uint64_t bytes, uint64_t align) {
   return made;
 }
 
+Allocation* GlobalMemory::AllocateAt(uint64_t address, uint64_t bytes) {
+  if (bytes == 0 || bytes > capacity_ || used_ > capacity_ - bytes) return nullptr;
+  if (address < kLeast || address >= kMost || bytes > kMost - address) return nullptr;
+  const auto after = live_.lower_bound(address);
+  if ((after != live_.end() && after->first - address < bytes) || Find(address, 1) != nullptr) return nullptr;
+  auto allocation = std::make_unique<Allocation>(address, bytes, meter_);
+  if (!allocation->mapped()) return nullptr;
+  Allocation* made = (live_[address] = std::move(allocation)).get();
+  freed_.erase(address);
+  if (address >= kFirst && address < kOwnEnd) next_ = std::max(next_, address + bytes + kGuard);
+  used_ += bytes;
+  return made;
+}
+
+std::vector<const Allocation*> GlobalMemory::All() const {
+  std::vector<const Allocation*> all;
+  for (const auto& [address, allocation] : live_) all.push_back(allocation.get());
+  return all;
+}
+
 Allocation* GlobalMemory::AllocateShared(uint64_t bytes, MemoryKind kind) {
   if (bytes == 0 || bytes > capacity_ || used_ > capacity_ - bytes) return nullptr;
   if (meter_ != nullptr && !meter_->TryTake(bytes)) return nullptr;

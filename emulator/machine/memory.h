@@ -62,6 +62,8 @@ class Allocation {
     });
     return all;
   }
+  // Whether any byte has been written, as far as it is counted: no meter, and all of it counts as written.
+  bool Touched() const { return all_written_ || taken_ == nullptr || taken_bytes_ != 0; }
   bool mapped() const { return host_ != nullptr; }
 
  private:
@@ -95,6 +97,8 @@ class GlobalMemory {
   explicit GlobalMemory(uint64_t capacity, LimitMeter* meter = nullptr) : capacity_(capacity), meter_(meter) {}
   // The new allocation, or nullptr when the capacity or the host's memory is exhausted.
   Allocation* Allocate(uint64_t bytes, uint64_t align = 512);
+  // The same at an address that is said; nullptr too if a part of it is not free, or no place for memory.
+  Allocation* AllocateAt(uint64_t address, uint64_t bytes);
   // Memory under one address for host and kernels; nullptr when the host's memory, or the limit on it, is exhausted.
   Allocation* AllocateShared(uint64_t bytes, MemoryKind kind);
   // The caller's memory as kRegistered; nullptr if a part of it is already registered here.
@@ -103,6 +107,8 @@ class GlobalMemory {
   bool Free(uint64_t address);
   // The allocation that holds the whole range, or nullptr.
   Allocation* Find(uint64_t address, uint64_t count) const;
+  // Every live one, in the order of addresses.
+  std::vector<const Allocation*> All() const;
   // Whether the address is of the range reserved for the device's own allocations.
   bool IsDeviceAddress(uint64_t address) const { return address >= kFirst && address < next_; }
   // "16 bytes past the end of the allocation of 4096 bytes at 0x…", for messages about a bad address.
@@ -114,6 +120,9 @@ class GlobalMemory {
   // Addresses are never reused, so that a stale pointer faults.
   static constexpr uint64_t kFirst = uint64_t{0x7000} << 32;
   static constexpr uint64_t kGuard = 1 << 16;
+  // Allocations are nowhere else: below are the windows of generic addresses, above no host has memory of programs.
+  static constexpr uint64_t kLeast = uint64_t{0x1000} << 32, kMost = uint64_t{0x8000} << 32;
+  static constexpr uint64_t kOwnEnd = uint64_t{0x7800} << 32;  // of the device's own; hosts map memory above
   uint64_t capacity_, used_ = 0, next_ = kFirst;
   LimitMeter* meter_;
   std::map<uint64_t, std::unique_ptr<Allocation>> live_;

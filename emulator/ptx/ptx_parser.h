@@ -19,10 +19,11 @@ namespace laneshift::emulator {
 // What a name means inside one `{ … }` block.
 struct NameScope {
   int id = 0;
-  std::unordered_map<std::string_view, int> registers;
+  std::unordered_map<std::string_view, int> registers;  // of a vector: its first element
   struct Range {
     uint64_t count;
     Type type;
+    int elements;
   };
   std::unordered_map<std::string_view, Range> ranges;  // .reg .b32 %r<87>
   std::unordered_map<std::string_view, int> variables;
@@ -90,11 +91,12 @@ class Parser {
   Result<OperandSyntax> DecodedOperand(int depth);
   Result<OperandSyntax> Primary(int depth);
   Result<OperandSyntax> Name(std::string_view name, Position at);
+  Status VectorRegister(int elements, OperandSyntax& operand);
   Status Elements(char close, OperandSyntax& operand, int depth);
   Result<OperandSyntax> Address(int depth);
   Status Offset(int64_t& offset);
   int FindRegister(std::string_view name);
-  int NewRegister(std::string_view name, Type type);
+  int NewRegister(std::string_view name, Type type, int elements);
   void OpenScope();
 
   Lexer lexer_;
@@ -103,6 +105,8 @@ class Parser {
   std::map<uint64_t, std::string_view> files_;
   std::vector<LocationSyntax> locations_;
   std::vector<NameScope> scopes_;
+  std::unordered_map<int, int>
+      vectors_;  // of the function's registers: the elements of each `.reg .v2` or `.v4`, by the first
 };
 
 }  // namespace laneshift::emulator

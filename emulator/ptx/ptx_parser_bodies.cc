@@ -28,6 +28,7 @@ void Parser::OpenScope() {
 Status Parser::Body(FunctionSyntax& function) {
   function_ = &function;
   scopes_.clear();
+  vectors_.clear();
   locations_.emplace_back().ptx_line = token_.at.line;  // what is known of the function before it ends here
   LS_TRY(Expect('{'));
   OpenScope();
@@ -89,6 +90,11 @@ Status Parser::BodyDirective() {
 
 Status Parser::Registers() {
   std::optional<Type> type;
+  int elements = 1;
+  if (token_.kind == TokenKind::kSuffix && (token_.text == ".v2" || token_.text == ".v4")) {
+    elements = token_.text == ".v2" ? 2 : 4;
+    LS_TRY(Advance());
+  }
   while (token_.kind == TokenKind::kSuffix) {
     type = TypeOfSuffix(token_.text.substr(1));
     if (!type) return PtxError(token_.at, Cat("'", token_.text, "' is not the type of a register"));
@@ -105,9 +111,9 @@ Status Parser::Registers() {
         return PtxError(at, Cat("a range of ", count, " registers is out of bounds"));
       }
       LS_TRY(Expect('>'));
-      scopes_.back().ranges[name] = {static_cast<uint64_t>(count), *type};
+      scopes_.back().ranges[name] = {static_cast<uint64_t>(count), *type, elements};
     } else {
-      scopes_.back().registers[name] = NewRegister(name, *type);
+      scopes_.back().registers[name] = NewRegister(name, *type, elements);
     }
     LS_ASSIGN(const bool more, Accept(','));
     if (!more) break;
@@ -115,9 +121,11 @@ Status Parser::Registers() {
   return Expect(';');
 }
 
-int Parser::NewRegister(std::string_view name, Type type) {
-  function_->registers.push_back({std::string(name), type});
-  return static_cast<int>(function_->registers.size()) - 1;
+int Parser::NewRegister(std::string_view name, Type type, int elements) {
+  const auto first = static_cast<int>(function_->registers.size());
+  if (elements > 1) vectors_[first] = elements;
+  for (int i = 0; i < elements; ++i) function_->registers.push_back({std::string(name), type});
+  return first;
 }
 
 // Registers of a range come into being when they are first named, so that `%r<100000>` costs nothing.
@@ -134,7 +142,7 @@ int Parser::FindRegister(std::string_view name) {
       if (number.size() > 1 && number[0] == '0') continue;
       const auto value = base::ParseInt(number);
       if (!value || static_cast<uint64_t>(*value) >= range->second.count) continue;
-      const int index = NewRegister(name, range->second.type);
+      const int index = NewRegister(name, range->second.type, range->second.elements);
       scope->registers[name] = index;
       return index;
     }
@@ -279,6 +287,22 @@ Result<OperandSyntax> Parser::Address(int depth) {
   return address;
 }
 
+// `v.x` is an element, `v` the list of all.
+Status Parser::VectorRegister(int elements, OperandSyntax& operand) {
+  if (token_.kind == TokenKind::kSuffix) {
+    const size_t element =
+        token_.text.size() == 2 ? std::string_view("xyzwrgba").find(token_.text[1]) : std::string_view::npos;
+    if (element == std::string_view::npos || static_cast<int>(element % 4) >= elements)
+      return Unexpected("an element of the vector");
+    operand.index += static_cast<int>(element % 4);
+    return Advance();
+  }
+  operand.elements.assign(static_cast<size_t>(elements), operand);
+  for (int i = 0; i < elements; ++i) operand.elements[static_cast<size_t>(i)].index += i;
+  operand.kind = OperandKind::kVector;
+  return Ok();
+}
+
 Result<OperandSyntax> Parser::Name(std::string_view name, Position at) {
   OperandSyntax operand;
   operand.at = at;
@@ -286,7 +310,8 @@ Result<OperandSyntax> Parser::Name(std::string_view name, Position at) {
   operand.index = FindRegister(name);
   if (operand.index >= 0) {
     operand.kind = OperandKind::kRegister;
-    // A component of a vector register does not exist in any dialect we accept.
+    const auto vector = vectors_.find(operand.index);
+    if (vector != vectors_.end()) LS_TRY(VectorRegister(vector->second, operand));
     return operand;
   }
   if (name == "_") return operand;

@@ -34,6 +34,17 @@ TEST(PtxParser, ScopesShadowRegistersAndLabels) {
       "");
 }
 
+TEST(PtxParser, VectorsOfRegisters) {
+  const std::string declared = ".reg .v2 .f32 v; .reg .v4 .b32 %w<3>; .reg .b64 %d;\nld.param.u64 %d, [p];\n";
+  EXPECT_EQ(ErrorOf(LoadedModule(declared + "mov.f32 v.x, 1.0; max.f32 v.y, v.x, v.x; ld.global.v4.b32 %w2, [%d];\n"
+                                            "mov.b32 %w1.r, %w2.w; st.global.v2.f32 [%d], v; ret;")),
+            "");
+  EXPECT_EQ(ErrorOf(LoadedModule(declared + "mov.f32 v.z, 1.0;")),
+            "8:10: expected an element of the vector, found '.z'");
+  EXPECT_EQ(ErrorOf(LoadedModule(declared + "add.f32 v, v.x, v.x;")), "8:9: a register is expected");
+  EXPECT_EQ(ErrorOf(LoadedModule(".reg .v3 .f32 v;")), "6:6: '.v3' is not the type of a register");
+}
+
 TEST(PtxParser, MessagesCarryLineAndColumn) {
   EXPECT_EQ(ErrorOf(LoadedModule("bra nowhere;")), "6:5: unknown label 'nowhere'");
   EXPECT_EQ(ErrorOf(LoadedModule(".reg .b32 %r<3>;\nadd.sideways.s32 %r1, %r2, 1;")),

@@ -200,6 +200,9 @@ void ExpectRepeated(const std::string& directory, const std::string& name, const
   const auto after = RunOnDevice(device, *module, *file, trace);
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_EQ(*after, trace.after);
+  // Where memory lies is for a device to choose.
+  file->buffers[0].address = uint64_t{1} << 45;
+  EXPECT_FALSE(RunOnDevice(device, *module, *file, trace).has_value());
 }
 
 TEST(DeviceRun, DoesWhatTheEmulatedRunDid) {

@@ -90,6 +90,11 @@ Status LaunchStepOnDevice(const device::Module& module, const std::string& name,
 
 Result<std::vector<std::vector<uint8_t>>> RunOnDevice(const device::Device& device, const device::Module& module,
                                                       const LaunchFile& file, const EmulationTrace& trace) {
+  for (const LaunchBuffer& buffer : file.buffers) {
+    if (buffer.address != 0)
+      return MakeError(ErrorCode::kUnsupported,
+                       base::Cat("buffer '", buffer.name, "' has an address; a device chooses its own"));
+  }
   const device::Context context = device.context();
   LS_ASSIGN(const device::ActiveContext active, device::ActiveContext::Enter(context));  // tensor maps need it
   LS_ASSIGN(const device::Stream stream, device::Stream::Create(context));

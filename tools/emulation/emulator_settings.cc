@@ -87,6 +87,12 @@ const Setting kSettings[] = {
      [](EmulatorSettings& settings, const std::string& value) { return SetPolicies(value, settings.options); }},
     {"LANESHIFT_EMULATOR_REPORT",
      [](EmulatorSettings& settings, const std::string& value) -> Status { return settings.report = value, Ok(); }},
+    {"LANESHIFT_EMULATOR_RECORD",
+     [](EmulatorSettings& settings, const std::string& value) -> Status { return settings.record = value, Ok(); }},
+    {"LANESHIFT_EMULATOR_RECORD_KERNELS",
+     [](EmulatorSettings& settings, const std::string& value) -> Status {
+       return settings.record_kernels = value, Ok();
+     }},
     {"LANESHIFT_EMULATOR_QUIET",
      [](EmulatorSettings& settings, const std::string& value) -> Status {
        LS_ASSIGN(settings.quiet, Switch(value));

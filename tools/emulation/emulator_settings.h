@@ -12,6 +12,8 @@
 //   LANESHIFT_EMULATOR_MEMORY        bytes of the device                   64 GiB
 //   LANESHIFT_EMULATOR_LIMITS        NAME=N,… of emulator/machine/limits.def       its defaults
 //   LANESHIFT_EMULATOR_REPORT        a file that a JSON report is written to when the program ends; none
+//   LANESHIFT_EMULATOR_RECORD        a directory that launches are written to (launch_recorder.h); none
+//   LANESHIFT_EMULATOR_RECORD_KERNELS  which: a glob of kernels' names     all
 //   LANESHIFT_EMULATOR_QUIET         1: no hazards and faults on stderr    0
 #pragma once
 
@@ -24,6 +26,8 @@ namespace laneshift::tools {
 struct EmulatorSettings {
   emulator::Options options;
   std::string report;  // empty: none
+  std::string record;  // a directory; empty: none
+  std::string record_kernels = "*";
   bool quiet = false;
 
   // An Error names the variable and what it may be.

@@ -158,6 +158,7 @@ Result<LaunchBuffer> Reader::ReadBuffer(const std::string& name, const JsonNode&
     return At(shape, Cat("makes the buffers larger than ", kMaxBufferBytes, " bytes together"));
   buffer.bytes = buffer.elements * buffer.type->bytes;
   bytes_ += buffer.bytes;
+  if (const JsonNode* address = node.Find("address")) buffer.address = address->bits;
   if (const JsonNode* fill = node.Find("fill")) {
     LS_ASSIGN(buffer.fill, ReadFill(*fill, buffer));
   }

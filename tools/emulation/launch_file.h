@@ -50,6 +50,7 @@ struct LaunchBuffer {
   std::vector<uint64_t> shape;
   uint64_t elements = 0, bytes = 0;
   Fill fill;
+  uint64_t address = 0;          // 0: anywhere
   const JsonNode* at = nullptr;  // for errors
 };
 

@@ -4,10 +4,12 @@
 // Thread-safety: runs before and after everything else.
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/output_file.h"
 #include "tools/emulation/emulator_settings.h"
+#include "tools/emulation/launch_recorder.h"
 #include "tools/emulation/report_json.h"
 
 namespace laneshift::tools {
@@ -18,6 +20,7 @@ void Print(const std::string& line) { std::fprintf(stderr, "laneshift emulator: 
 struct Session {
   emulator::Options options;
   std::string report;
+  std::unique_ptr<LaunchRecorder> recorder;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 Session& TheSession() {
@@ -33,6 +36,11 @@ __attribute__((constructor)) void Begin() {
     std::_Exit(2);
   }
   if (!settings->quiet) settings->options.notice = settings->options.progress = Print;
+  if (!settings->record.empty()) {
+    TheSession().recorder =
+        std::make_unique<LaunchRecorder>(settings->record, settings->record_kernels, settings->options.notice);
+    settings->options.observer = TheSession().recorder.get();
+  }
   TheSession().options = settings->options;
   TheSession().report = settings->report;
   emulator::Configure(settings->options);
