@@ -41,6 +41,7 @@ constexpr int kPingpongRows[] = {256, 192, 128, 64};
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
 constexpr int kSlices[] = {2, 3, 4, 6, 8};
 constexpr int kSlicesOfPixels[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // where K is all pixels of a batch of images
+constexpr double kLeastOccupied = 0.6;                                  // part of the SMs that they occupy
 constexpr int kLeastSharedBlocks = 2;                                   // of K, of one of these
 constexpr int64_t kLongK = 16384;                                       // of matrices: it may be pixels
 constexpr int kMostSlices = 256;                                        // that a schedule can say
@@ -382,13 +383,14 @@ class ShapeList {
     const Schedule open = constraint_.Apply({.cluster_m = kNone, .cluster_n = kNone, .cluster_k = kNone});
     return open.cluster_k == kNone && (open.cluster_m != kNone || open.cluster_n != kNone);
   }
-  // Clusters whose CTAs share a tile, where all of these run at one time.
+  // Clusters whose CTAs share a tile, where all of these run at one time and occupy most SMs.
   void AddSharedTiles(Schedule shape) {
     if (contraction_.HasDeviceSizes() || shape.b_keep > 0 || AsksForClusters()) return;
     const int64_t tiles = TilesOf(shape), blocks = contraction_.Under(problem_, shape).Iterations(shape);
     for (const auto& [ctas, part] : kSharingCtas) {
       const double room = part * target_.default_sm_count;
       if (static_cast<double>(ctas * tiles) > room || kLeastSharedBlocks * ctas > blocks) return;
+      if (static_cast<double>(ctas * tiles) < kLeastOccupied * target_.default_sm_count) continue;
       shape.cluster_k = ctas;
       AddPoint(shape);
     }

@@ -89,7 +89,7 @@ constexpr Key kKeys[] = {
     {"b_load",  kBLoad,  1, "the same for B"},
     {"b_keep",  kBKeep,  1, "resident B: blocks of K of B (in a convolution: of all taps) that a CTA loads once for all its tiles; 0: B is loaded for each tile"},
     {"d_store", kDStore, 1, "how tiles of D are stored: bulk tensor stores, stores by threads directly from the accumulators, or stores by threads along rows, through shared memory"},
-    {"reuse",   kReuse,  1, "convolution: activations are loaded for each filter column, or once for each filter row and shifted; direct: CUDA cores multiply what they read, a depthwise one or a matrix by at most 8 vectors; none: a GEMM on tensor cores"},
+    {"reuse",   kReuse,  1, "convolution: activations are loaded for each filter column, or once for each filter row and shifted; direct: CUDA cores multiply what they read, a depthwise one or a matrix by at most 8 vectors; none: a GEMM on tensor cores, also of a convolution of one tap at stride 1"},
     {"shift",   kShift,  1, "with reuse=lane_shift: lanes are shifted by a separate instruction and refreshed, or by the MMA, which leaves stale lanes"},
     {"border",  kBorder, 1, "with reuse (sm_100a): outside the image the TMA loads zeros, or a row-border mask disables the lanes of the MMA"},
     {"filter_stages", kFilterStages, 1, "with reuse: slots of the ring of filter tiles, in addition to the `stages` of activations"},

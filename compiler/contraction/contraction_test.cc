@@ -30,6 +30,60 @@ TEST(Contraction, OfAGemmHasOneRunOfK) {
   EXPECT_EQ(gemm.Of(ir::Operand::kC).type(), DataType::kF32);
 }
 
+// Filters of one tap multiply pixels as a matrix, in any pass, if the schedule reuses nothing and pixels are evenly
+// spaced.
+TEST(Contraction, OfFiltersOfOneTapIsAProductOfMatrices) {
+  const Schedule none{}, im2col{.reuse = Reuse::kIm2col};
+  const Problem forward = Parsed("conv n=3 h=7 w=9 c=64 k=80 r=1 s=1 x_pixel=72 bias=k");
+  const Contraction conv = ContractionOf(forward, none);
+  EXPECT_FALSE(conv.RowsArePixels());
+  for (const ir::Operand operand : {ir::Operand::kA, ir::Operand::kB, ir::Operand::kC, ir::Operand::kD})
+    EXPECT_EQ(conv.Of(operand).kind, SourceKind::kMatrix);
+  EXPECT_EQ(conv.m, 3 * 7 * 9);
+  EXPECT_EQ(conv.n, 80);
+  EXPECT_EQ(conv.run, 64);
+  EXPECT_EQ(conv.a.Pitch(), 72);
+  EXPECT_EQ(conv.b.inner_axis, ir::Axis::kK);
+  EXPECT_EQ(conv.bias, BiasAxis::kN);
+  EXPECT_TRUE(ContractionOf(forward, im2col).RowsArePixels());
+  EXPECT_TRUE(conv.Under(forward, im2col).RowsArePixels());
+  EXPECT_FALSE(ContractionOf(forward, im2col).Under(forward, none).RowsArePixels());
+
+  const Contraction dgrad = ContractionOf(Parsed("conv_dgrad n=3 h=7 w=9 c=64 k=80 r=1 s=1"), none);
+  EXPECT_EQ(dgrad.n, 64);
+  EXPECT_EQ(dgrad.run, 80);
+  EXPECT_EQ(dgrad.b.inner_axis, ir::Axis::kN);
+
+  const Problem backward = Parsed("conv_wgrad n=3 h=7 w=9 c=64 k=80 r=1 s=1");
+  const Contraction wgrad = ContractionOf(backward, none);
+  EXPECT_FALSE(wgrad.SumsPixels());
+  EXPECT_EQ(wgrad.m, 80);
+  EXPECT_EQ(wgrad.n, 64);
+  EXPECT_EQ(wgrad.run, 3 * 7 * 9);
+  EXPECT_EQ(wgrad.a.inner_axis, ir::Axis::kM);
+
+  for (const char* text :
+       {"conv n=3 h=7 w=9 c=64 k=80 r=1 s=1 x_row=640", "conv n=3 h=7 w=9 c=64 k=80 r=1 s=1 y_image=5120",
+        "conv n=3 h=7 w=9 c=64 k=80 r=1 s=1 stride=2", "conv n=3 h=7 w=9 c=64 k=80 r=1 s=1 pad=1",
+        "conv n=3 h=7 w=9 c=64 k=80 r=1 s=1 groups=2", "conv n=3 h=7 w=9 c=64 k=80 r=1 s=3 pad=1"})
+    EXPECT_TRUE(ContractionOf(Parsed(text), none).RowsArePixels()) << text;
+}
+
+// Where the sums of many slices are added by another kernel: of filters and of matrices without steps.
+TEST(Contraction, AddsManySlicesApart) {
+  const auto apart = [](const char* text, int slices) {
+    const Schedule schedule{.split_k = slices};
+    const Problem problem = Parsed(text);
+    return ContractionOf(problem, schedule).AddsSlicesApart(schedule);
+  };
+  EXPECT_TRUE(apart("conv_wgrad n=3 h=7 w=9 c=64 k=80 r=3 s=3 pad=1", 7));
+  EXPECT_TRUE(apart("conv_wgrad n=3 h=7 w=9 c=64 k=80 r=1 s=1", 7));
+  EXPECT_TRUE(apart("gemm m=64 n=64 k=8192 beta=1", 7));
+  EXPECT_FALSE(apart("gemm m=64 n=64 k=8192 beta=1", 6));
+  EXPECT_FALSE(apart("gemm m=64 n=64 k=8192 epilogue=relu", 7));
+  EXPECT_FALSE(apart("gemm m=64 n=64 k=8192 a=e4m3 scale=tensor", 7));
+}
+
 TEST(Contraction, OfAConvolutionHasARunForEachTap) {
   const Problem problem = Parsed("conv n=2 h=9 w=11 c=96 k=24 r=3 s=5 pad=1,2 groups=2 bias=k");
   Schedule schedule{.tile_k = 32, .reuse = Reuse::kIm2col};
@@ -141,8 +195,8 @@ TEST(Contraction, OfAGradientOfFewChannelsHasAPatchOfPixelsForEachPosition) {
        }) {
     EXPECT_GT(ContractionsOf(Parsed(phases), schedule), 1u) << phases;
   }
-  EXPECT_EQ(ContractionsOf(Parsed("conv_dgrad n=2 h=9 w=11 c=3 k=64 r=3 s=3 epilogue=residual+relu stride=2"), schedule),
-            1u);
+  EXPECT_EQ(
+      ContractionsOf(Parsed("conv_dgrad n=2 h=9 w=11 c=3 k=64 r=3 s=3 epilogue=residual+relu stride=2"), schedule), 1u);
 }
 
 TEST(Contraction, OfAGradientOfWHasPixelsAlongKAndATapForEachMatrix) {

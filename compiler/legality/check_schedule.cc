@@ -583,7 +583,7 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(contraction, s, target));
-  if (pixels && s.reuse == Reuse::kNone) return Refused("a convolution needs a reuse mode; use reuse=im2col");
+  if (pixels && s.reuse == Reuse::kNone) return Refused("only pixels under a filter of one tap are a matrix; use reuse=im2col");
   if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));
   LS_TRY(CheckGroups(contraction, s));
