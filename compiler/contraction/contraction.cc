@@ -101,7 +101,7 @@ bool TakesMatrices(const ConvProblem& problem, const Schedule& schedule) {
       problem.filter == kOnes && problem.stride == kOnes && problem.pad_before == kZeros && problem.pad_after == kZeros;
   const bool reads_pixels =
       problem.pass == ConvPass::kWgrad ? schedule.reuse == Reuse::kDirect : schedule.reuse != Reuse::kNone;
-  return one_tap && problem.groups == 1 && !reads_pixels;
+  return one_tap && problem.groups == 1 && schedule.merge_groups == 1 && !reads_pixels;
 }
 
 // Whether all operands are now matrices.
