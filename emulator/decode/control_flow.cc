@@ -10,13 +10,6 @@ namespace {
 
 constexpr int kUnknown = -1;
 
-// Basic blocks of the program, and a virtual exit as the last node.
-struct ControlGraph {
-  std::vector<uint32_t> first;  // instruction of each block
-  std::vector<std::vector<int>> successors, predecessors;
-  int exit = 0;
-};
-
 bool Leaves(const Instruction& i) { return i.ends_function || i.handler == ExecuteExit; }
 bool Ends(const Instruction& i) { return i.is_branch || i.never_returns || Leaves(i); }
 
@@ -24,6 +17,8 @@ bool Ends(const Instruction& i) { return i.is_branch || i.never_returns || Leave
 std::span<const uint32_t> TargetsOf(const DecodedKernel& kernel, const Instruction& i) {
   return i.table == kNoTarget ? std::span(&i.target, 1) : std::span(kernel.jump_tables[i.table]);
 }
+
+}  // namespace
 
 ControlGraph BuildControlGraph(const DecodedKernel& kernel) {
   const std::vector<Instruction>& code = kernel.code;
@@ -60,6 +55,8 @@ ControlGraph BuildControlGraph(const DecodedKernel& kernel) {
   }
   return graph;
 }
+
+namespace {
 
 // Blocks from which the exit can be reached, in postorder of the reversed graph.
 std::vector<int> ReversePostorder(const ControlGraph& graph, std::vector<int>& number) {

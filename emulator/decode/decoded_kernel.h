@@ -121,7 +121,11 @@ struct DecodedKernel {
   std::vector<std::string> opcodes;
   std::vector<uint32_t> opcode_rows;  // of the instruction table, by opcode
   uint32_t register_bytes = 0;
-  uint32_t scratch_slot = 0;  // 512 bytes that `_` destinations are written to
+  struct Cleared {
+    uint32_t begin, end;
+  };
+  std::vector<Cleared> cleared;  // the parts of the register file that are zero when a warp starts
+  uint32_t scratch_slot = 0;     // 512 bytes that `_` destinations are written to
   uint32_t static_shared_bytes = 0;
   uint32_t dynamic_shared_align = 16;
   uint32_t dynamic_shared_offset = 0;  // window offset of `.extern .shared` variables

@@ -9,6 +9,7 @@
 #include "emulator/decode/calls.h"
 #include "emulator/decode/control_flow.h"
 #include "emulator/decode/decode_kernel.h"
+#include "emulator/decode/entry_registers.h"
 #include "emulator/decode/wgmma_registers.h"
 
 namespace laneshift::emulator {
@@ -285,6 +286,7 @@ Result<DecodedKernel> KernelDecoder::Build(const FunctionSyntax& entry) {
                                   " bytes of local variables, more than the ", kMaxLocalBytes, " of a thread"));
   }
   FindReconvergence(kernel_);
+  FindClearedRegisters(kernel_);
   MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
   for (const std::string& opcode : kernel_.opcodes) {
     kernel_.cancels_clusters |= opcode.starts_with("clusterlaunchcontrol.try_cancel");

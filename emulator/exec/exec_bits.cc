@@ -24,6 +24,29 @@ uint32_t Permute(uint32_t a, uint32_t b, uint32_t selector) {
   return result;
 }
 
+// Mostly all lanes have one selector, and no byte is a sign.
+Outcome PermuteLanes(Warp& w, const Instruction& i, uint32_t m) {
+  const auto* c = w.At<uint32_t>(i[3]);
+  const uint32_t selector = c[0];
+  uint32_t differ = selector & 0x8888;
+  for (int lane = 0; lane < kLanes; ++lane) differ |= (c[lane] ^ selector) & 0xffff;
+  if (m != kFullMask || differ != 0) return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, Permute);
+  // Byte k is that of a or of b, moved: by one shift to its place.
+  struct Piece {
+    uint32_t of_a, of_b;  // all ones for the one that it comes from
+    uint32_t right, left;
+  } pieces[4];
+  for (uint32_t k = 0; k < 4; ++k) {
+    const uint32_t pick = selector >> (4 * k) & 7;
+    pieces[k] = {pick < 4 ? 0xffu : 0u, pick < 4 ? 0u : 0xffu, 8 * (pick & 3), 8 * k};
+  }
+  return Map2<uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b) {
+    uint32_t result = 0;
+    for (const Piece& p : pieces) result |= ((a >> p.right & p.of_a) | (b >> p.right & p.of_b)) << p.left;
+    return result;
+  });
+}
+
 // The selectors of prmt's special modes, by the low two bits of c.
 uint32_t ModeSelector(uint64_t mode, uint32_t c) {
   static constexpr uint16_t kSelectors[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
@@ -233,10 +256,10 @@ Result<Handler> BindPrmt(const Match& match, Instruction& instruction) {
   for (size_t k = 0; k < std::size(kModes); ++k) {
     if (match("Prmt") == kModes[k]) instruction.modifiers = k + 1;
   }
+  if (instruction.modifiers == 0) return Handler(PermuteLanes);
   return Handler([](Warp& w, const Instruction& i, uint32_t m) {
-    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) {
-      return Permute(a, b, i.modifiers == 0 ? c : ModeSelector(i.modifiers, c));
-    });
+    return Map3<uint32_t, uint32_t, uint32_t, uint32_t>(
+        w, i, m, [&](uint32_t a, uint32_t b, uint32_t c) { return Permute(a, b, ModeSelector(i.modifiers, c)); });
   });
 }
 

@@ -48,18 +48,25 @@ bool IsNan(T x) {
 // modifiers: relation | unordered << 4 | ftz << 5 | boolean << 8 | type class << 12 …
 enum : uint64_t { kUnordered = 16, kFtz = 32, kBooleanShift = 8 };
 
+// Of numbers.
 template <typename T, Relation kRelation>
-bool Holds(T x, T y, bool unordered) {
-  const bool nan = IsNan(x) || IsNan(y);
-  if constexpr (kRelation == Relation::kNum) return !nan;
-  if constexpr (kRelation == Relation::kNan) return nan;
-  if (nan) return unordered;
+bool Relates(T x, T y) {
   if constexpr (kRelation == Relation::kEq) return x == y;
   if constexpr (kRelation == Relation::kNe) return x != y;
   if constexpr (kRelation == Relation::kLt) return x < y;
   if constexpr (kRelation == Relation::kLe) return x <= y;
   if constexpr (kRelation == Relation::kGt) return x > y;
   return x >= y;
+}
+
+template <typename T, Relation kRelation>
+bool Holds(T x, T y, bool unordered) {
+  if constexpr (!std::is_floating_point_v<T>) return Relates<T, kRelation>(x, y);
+  const bool nan = IsNan(x) || IsNan(y);
+  if constexpr (kRelation == Relation::kNum) return !nan;
+  if constexpr (kRelation == Relation::kNan) return nan;
+  if (nan) return unordered;
+  return Relates<T, kRelation>(x, y);
 }
 
 template <typename T, Relation kRelation>
@@ -291,7 +298,12 @@ Result<Handler> BindSelp(const Match& match, Instruction&) {
       auto* d = w.At<Cell<T>>(i[0]);
       const auto* a = w.At<Cell<T>>(i[1]);
       const auto* b = w.At<Cell<T>>(i[2]);
-      ForLanes(mask, [&](int lane) { d[lane] = choose >> lane & 1 ? a[lane] : b[lane]; });
+      if (mask != kFullMask) {
+        ForLanes(mask, [&](int lane) { d[lane] = choose >> lane & 1 ? a[lane] : b[lane]; });
+        return Outcome::kNext;
+      }
+      LS_INDEPENDENT_LANES
+      for (size_t lane = 0; lane < kLanes; ++lane) d[lane] = choose & kLaneBits[lane] ? a[lane] : b[lane];
       return Outcome::kNext;
     };
   });

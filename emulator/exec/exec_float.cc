@@ -1,11 +1,14 @@
 // Floating-point arithmetic. Compiled with -frounding-math: directed roundings use the host's rounding mode.
 
 #include <algorithm>
+#include <array>
 #include <cfenv>
 #include <cmath>
+#include <cstring>
 
 #include "emulator/decode/shared_binders.h"
 #include "emulator/decode/type_dispatch.h"
+#include "emulator/exec/float_lanes.h"
 #include "emulator/exec/lanes.h"
 
 namespace laneshift::emulator {
@@ -13,6 +16,7 @@ namespace {
 
 // The modifiers of every arithmetic instruction.
 enum Modifier : uint64_t { kFtz = 1, kSat = 2, kRelu = 4, kNan = 8, kAbs = 16, kXorsign = 32, kRoundShift = 8 };
+constexpr uint64_t kResult = kFtz | kSat | kRelu;  // those that change a result after its rounding
 
 uint64_t ModifiersOf(const Match& match) {
   uint64_t bits = 0;
@@ -43,14 +47,23 @@ class RoundingScope {
   int mode_;
 };
 
-float Flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+// By bits, which the compiler can do for several lanes at once.
+float Flush(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+}
 double Flush(double x) { return x; }
+bool IsNanBits(uint32_t bits) { return static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000; }
 // The canonical NaN of f32 results.
-float Canonical(float x) { return std::isnan(x) ? std::bit_cast<float>(0x7fffffffu) : x; }
+float Canonical(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>(IsNanBits(bits) ? 0x7fffffffu : bits);
+}
 double Canonical(double x) { return std::isnan(x) ? std::bit_cast<double>(uint64_t{0x7fffffffffffffff}) : x; }
 
 template <typename T>
 T Finish(T x, uint64_t modifiers) {
+  if ((modifiers & kResult) == 0) return Canonical(x);
   if (modifiers & kFtz) x = Flush(x);
   if (modifiers & kSat) x = std::isnan(x) ? T(0) : std::clamp(x, T(0), T(1));
   if (modifiers & kRelu) x = x < 0 ? T(0) : x;
@@ -183,6 +196,13 @@ Outcome FmaReal(Warp& w, const Instruction& i, uint32_t m) {
   });
 }
 
+Outcome FmaWarp(Warp& w, const Instruction& i, uint32_t m) {
+  if (m != kFullMask) return FmaReal<float>(w, i, m);
+  const RoundingScope scope(i.modifiers);
+  FuseLanes(w.At<uint32_t>(i[0]), w.At<uint32_t>(i[1]), w.At<uint32_t>(i[2]), w.At<uint32_t>(i[3]));
+  return Outcome::kNext;
+}
+
 // One handler per function of one float; approximations are computed in double and rounded, which is within all bounds
 // that the manual gives for them.
 using Function = double (*)(double);
@@ -219,10 +239,25 @@ double Log2(double x) { return std::log2(x); }
 double Exp2(double x) { return std::exp2(x); }
 double Tanh(double x) { return std::tanh(x); }
 
+Outcome TanhWarp(Warp& w, const Instruction& i, uint32_t m) {
+  if (m != kFullMask) return Unary<Tanh>(w, i, m);
+  std::array<float, kLanes> results;
+  const auto* a = w.At<uint32_t>(i[1]);
+  for (uint32_t left = TanhLanes(results.data(), a); left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    results[static_cast<size_t>(lane)] =
+        Canonical(static_cast<float>(Tanh(static_cast<double>(std::bit_cast<float>(a[lane])))));
+  }
+  std::memcpy(w.At<uint32_t>(i[0]), results.data(), sizeof results);
+  return Outcome::kNext;
+}
+
 template <Function kFunction>
 Result<Handler> UnaryHandler(const Match& match, Instruction& instruction, bool small) {
   instruction.modifiers = ModifiersOf(match) & kFtz;
   const auto type = match.Has("f32") ? Type::kF32 : match.TypeAt(0).value_or(Type::kPred);
+  if (kFunction == Tanh && type == Type::kF32 && instruction.modifiers == 0 && HasFloatLanes())
+    return Handler(TanhWarp);
   if (type == Type::kF32) return Handler(Unary<kFunction>);
   if (type == Type::kF64 && !small) return Handler(UnaryDouble<kFunction>);
   if (type == Type::kF16 && small) return Handler(UnarySmall<kFunction, Half>);
@@ -282,6 +317,20 @@ T Extreme(T a, T b, bool max, uint64_t modifiers) {
   if ((modifiers & kRelu) && !std::isnan(result) && !(result > 0)) result = 0;
   return result;
 }
+// The same without modifiers but .NaN: floats are ordered as their bits are, once those of negative ones are inverted.
+template <bool kMax, bool kKeepsNan>
+float PlainExtreme(float a, float b) {
+  const auto x = std::bit_cast<int32_t>(a), y = std::bit_cast<int32_t>(b);
+  const int32_t x_key = x ^ ((x >> 31) & INT32_MAX), y_key = y ^ ((y >> 31) & INT32_MAX);
+  const auto nan = [](int32_t bits) { return static_cast<int>((bits & INT32_MAX) > 0x7f800000); };
+  const int first = kMax ? x_key > y_key : x_key < y_key;
+  const int take_first = kKeepsNan ? nan(x) | (first & ~nan(y)) : nan(y) | (first & ~nan(x));
+  return Canonical(std::bit_cast<float>(take_first != 0 ? x : y));
+}
+template <bool kMax, bool kKeepsNan>
+Outcome ExtremeOfNumbers(Warp& w, const Instruction& i, uint32_t m) {
+  return Map2<float, float, float>(w, i, m, PlainExtreme<kMax, kKeepsNan>);
+}
 template <typename H>
 uint16_t SmallExtreme(uint16_t a, uint16_t b, bool max, uint64_t modifiers) {
   return H::From(Extreme(H{a}.Float(), H{b}.Float(), max, modifiers)).bits;
@@ -302,6 +351,9 @@ Result<Handler> ExtremeHandler(const Match& match, Instruction& instruction) {
     if (match.TypeAt(0) != Type::kF32 || match.Has("Xorsign") || match.Has("Relu"))
       return Wrong("three operands are for .f32, without .xorsign or .relu");
     return Handler(ExtremeOfThree<kMax>);
+  }
+  if (match.TypeAt(0) == Type::kF32 && (instruction.modifiers & ~uint64_t{kNan}) == 0) {
+    return Handler(instruction.modifiers == 0 ? ExtremeOfNumbers<kMax, false> : ExtremeOfNumbers<kMax, true>);
   }
   switch (match.TypeAt(0).value_or(Type::kPred)) {
     case Type::kF32:
@@ -449,7 +501,7 @@ Result<Handler> BindFma(const Match& match, Instruction& instruction) {
   instruction.modifiers = ModifiersOf(match);
   switch (match.TypeAt(0).value_or(Type::kPred)) {
     case Type::kF32:
-      return Handler(FmaReal<float>);
+      return Handler((instruction.modifiers & kResult) == 0 && HasFloatLanes() ? FmaWarp : FmaReal<float>);
     case Type::kF64:
       return Handler(FmaReal<double>);
     case Type::kF16:

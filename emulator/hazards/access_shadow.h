@@ -340,6 +340,9 @@ class SharedShadow {
   void TouchApart(const WarpAccess& access, const GranuleAccess& one, int lane, int lanes, uint32_t first,
                   bool unsettled, LaneRivals& rivals);
   template <bool kWrite>
+  void TouchLaneApart(const WarpAccess& access, int lane, uint32_t first, bool unsettled, LaneRivals& rivals);
+  bool RepeatsRead(const WarpAccess& access, const GranuleAccess& one, int lane, uint32_t first, uint32_t words);
+  template <bool kWrite>
   void TouchWords(const WarpAccess& access, int lane, uint32_t first, uint32_t words, Rival& rival);
   void ReadWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);
   void WriteWord(uint32_t w, uint8_t covered, const Accessor& by, Rival& rival);

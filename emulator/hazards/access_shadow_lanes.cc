@@ -180,8 +180,37 @@ inline bool SharedShadow::TouchLane(uint32_t w, uint8_t covered, uint32_t words,
   return true;
 }
 
-// Lanes [lane, lane + lanes), which access the `count` granules from the word `first` on: those of one granule, or one
-// lane.
+// Lanes after the second that read whole words at one moment leave the record of them as it is.
+inline bool SharedShadow::RepeatsRead(const WarpAccess& access, const GranuleAccess& one, int lane, uint32_t first,
+                                      uint32_t words) {
+  for (uint32_t w = first; w < first + words; ++w) {
+    if (!At(w / 4).apart) return false;
+    const Word& word = words_[w];
+    const bool same = (word.flags & (kSeveralWarps | kStrongReads | kSeveralLanes)) == kSeveralLanes &&
+                      word.reader != one.thread && (word.reader - 1) / kLanes == (one.thread - 1) / kLanes &&
+                      word.read_clock == one.clock && word.read_fences == one.fences && word.bytes >> 4 == 0xf &&
+                      word.read_by.others == 0xf;
+    if (!same || access.knowledge->Knows(static_cast<uint8_t>(lane), ReaderOf(word))) return false;
+    if (word.writer != 0 && !access.knowledge->Knows(static_cast<uint8_t>(lane), WriterOf(word))) return false;
+  }
+  return true;
+}
+
+// One lane, which accesses words from `first` on, or a part of one.
+template <bool kWrite>
+void SharedShadow::TouchLaneApart(const WarpAccess& access, int lane, uint32_t first, bool unsettled,
+                                  LaneRivals& rivals) {
+  Rival found;
+  if (unsettled) {
+    const auto at = static_cast<uint32_t>(access.offsets[lane]);
+    found = CheckAsync(GranuleWord::Of(at, at + access.bytes), {at, at + access.bytes}, kWrite, *access.knowledge,
+                       static_cast<uint8_t>(lane));
+  }
+  TouchWords<kWrite>(access, lane, first, std::max(access.bytes / 4, 1u), found);
+  if (found) rivals.emplace_back(lane, found);
+}
+
+// Lanes [lane, lane + lanes), which fill granules from the word `first` on: those of one granule, or one lane.
 template <bool kWrite>
 void SharedShadow::TouchApart(const WarpAccess& access, const GranuleAccess& one, int lane, int lanes, uint32_t first,
                               bool unsettled, LaneRivals& rivals) {
@@ -194,23 +223,19 @@ void SharedShadow::TouchApart(const WarpAccess& access, const GranuleAccess& one
                                                  kWrite, *access.knowledge, static_cast<uint8_t>(lane + i));
     }
   }
-  if (one.fills) {
-    const uint32_t end = first + static_cast<uint32_t>(lanes) * access.bytes / 4;
-    for (uint32_t w = first; w < end; w += 4) {
-      Granule& granule = At(w / 4);
-      if (TouchGranule<kWrite>(granule, one)) continue;
-      if (access.bytes >= 16) {
-        TouchWords<kWrite>(access, lane, w, 4, found[0]);
-      } else {
-        for (int i = 0; i < lanes; ++i)
-          TouchWords<kWrite>(access, lane + i, w + static_cast<uint32_t>(i) * access.bytes / 4, words,
-                             found[static_cast<size_t>(i)]);
-      }
-      // All four words have been written by these lanes now, and nobody has read them since.
-      if constexpr (kWrite) FillGranule(granule, one);
+  const uint32_t end = first + static_cast<uint32_t>(lanes) * access.bytes / 4;
+  for (uint32_t w = first; w < end; w += 4) {
+    Granule& granule = At(w / 4);
+    if (TouchGranule<kWrite>(granule, one)) continue;
+    if (access.bytes >= 16) {
+      TouchWords<kWrite>(access, lane, w, 4, found[0]);
+    } else {
+      for (int i = 0; i < lanes; ++i)
+        TouchWords<kWrite>(access, lane + i, w + static_cast<uint32_t>(i) * access.bytes / 4, words,
+                           found[static_cast<size_t>(i)]);
     }
-  } else {
-    TouchWords<kWrite>(access, lane, first, words, found[0]);
+    // All four words have been written by these lanes now, and nobody has read them since.
+    if constexpr (kWrite) FillGranule(granule, one);
   }
   for (int i = 0; i < lanes; ++i) {
     if (found[static_cast<size_t>(i)]) rivals.emplace_back(lane + i, found[static_cast<size_t>(i)]);
@@ -286,8 +311,9 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
     const bool waits = (unsettled & granules) != 0;
     one.fills = filling != 0;
     if (!one.fills) {
+      if (!kWrite && !waits && access.bytes >= 4 && RepeatsRead(access, one, lane, w, words)) continue;
       if (waits || !TouchLane<kWrite>(w, BytesOf(w, offset - base_, access.bytes), words, one))
-        TouchApart<kWrite>(access, one, lane, 1, w, waits, rivals);
+        TouchLaneApart<kWrite>(access, lane, w, waits, rivals);
       continue;
     }
     one.thread = static_cast<uint16_t>(one.thread + of_word - 1);

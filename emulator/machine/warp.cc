@@ -28,7 +28,7 @@ Warp::Warp(Cta& cta, int index, uint32_t live, WarpMemory memory)
       checks_(cta.cluster().checks()),
       memory_(std::move(memory)),
       stop_(cta.cluster().machine().meter->tripped()) {
-  memory_.Prepare(kernel_.register_bytes, kernel_.opcodes.size());
+  memory_.Prepare(kernel_.register_bytes, kernel_.cleared, kernel_.opcodes.size());
   registers_ = memory_.registers.get();
   owned_ = std::move(memory_.owned);
   unfenced = std::move(memory_.unfenced);

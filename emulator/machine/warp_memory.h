@@ -2,7 +2,7 @@
 // costs as much as running a small kernel.
 //
 // Thread-safety: none; they belong to their cluster's host thread. Invariant: Prepare drops all that an earlier use has
-// left.
+// left, except for registers that the kernel writes first.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,11 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
+
+#include "emulator/decode/decoded_kernel.h"
 
 namespace laneshift::emulator {
 
@@ -20,13 +23,14 @@ struct WarpMemory {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
   };
 
-  void Prepare(size_t bytes, size_t opcodes) {
+  // Of what `cleared` leaves out the warp reads nothing that it has not written.
+  void Prepare(size_t bytes, std::span<const DecodedKernel::Cleared> cleared, size_t opcodes) {
     if (capacity < bytes) {
       registers.reset();
       registers.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(64))));
       capacity = bytes;
     }
-    std::memset(registers.get(), 0, bytes);
+    for (const auto& [begin, end] : cleared) std::memset(registers.get() + begin, 0, end - begin);
     owned.assign(bytes / 128 + 8, 0);
     unfenced.assign(bytes / 128 + 8, false);
     opcode_counts.assign(opcodes, 0);

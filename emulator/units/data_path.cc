@@ -27,23 +27,6 @@ int GroupsOf(DataPathLayout layout) {
   return 1;
 }
 
-int LaneOf(DataPathLayout layout, int m0, int group, int base) {
-  switch (layout) {
-    case DataPathLayout::kA:
-    case DataPathLayout::kD:
-      return m0;
-    case DataPathLayout::kB:
-    case DataPathLayout::kE:
-      return m0 + 64 * group;
-    case DataPathLayout::kC:
-    case DataPathLayout::kF:
-      return base + 32 * (m0 / 16) + m0 % 16;
-    case DataPathLayout::kG:
-      return m0 + 32 * group;
-  }
-  return m0;
-}
-
 std::vector<TensorRange> RowRanges(DataPathLayout layout, int rows, int base, int column, int columns) {
   const auto range = [&](int lane, int lanes) {
     return TensorRange{static_cast<uint16_t>(lane), static_cast<uint16_t>(lanes), static_cast<uint16_t>(column),

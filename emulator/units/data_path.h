@@ -24,7 +24,22 @@ inline bool UsesHalfLanes(DataPathLayout layout) {
 
 // The lane of row m0 (of this CTA) in a group: of D's rows, and of A's rows when A is in Tensor Memory. Each group
 // reads its own copy of A. `base` is 0, or 16 for half-lane layouts that start there.
-int LaneOf(DataPathLayout layout, int m0, int group, int base);
+inline int LaneOf(DataPathLayout layout, int m0, int group, int base) {
+  switch (layout) {
+    case DataPathLayout::kA:
+    case DataPathLayout::kD:
+      return m0;
+    case DataPathLayout::kB:
+    case DataPathLayout::kE:
+      return m0 + 64 * group;
+    case DataPathLayout::kC:
+    case DataPathLayout::kF:
+      return base + 32 * (m0 / 16) + m0 % 16;
+    case DataPathLayout::kG:
+      return m0 + 32 * group;
+  }
+  return m0;
+}
 
 // The lanes that `rows` rows occupy in all groups, `columns` wide from `column`; `base` as above.
 std::vector<TensorRange> RowRanges(DataPathLayout layout, int rows, int base, int column, int columns);

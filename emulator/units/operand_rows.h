@@ -7,6 +7,7 @@
 // Thread-safety: a plain buffer owned by its user.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -102,6 +103,7 @@ struct OperandBuffers {
   OperandRows a, b;
   std::vector<uint8_t> bytes_a, bytes_b;
   std::vector<uint32_t*> rows_d;
+  std::array<std::vector<uint32_t>, 2> results;  // of each CTA: cells of D
 };
 
 }  // namespace laneshift::emulator

@@ -42,7 +42,7 @@ class Execution {
     // Every operand of both CTAs is read before anything is written.
     for (size_t cta = 0; cta < ctas_.size(); ++cta) LS_TRY(Compute(static_cast<int>(cta)));
     for (size_t cta = 0; cta < ctas_.size(); ++cta) {
-      if (!InPlace(static_cast<int>(cta))) WriteBack(static_cast<int>(cta));
+      if (!InPlace()) WriteBack(static_cast<int>(cta));
     }
     if (plan_.policies.ashift_time == AshiftTime::kAfter) ShiftA();
     return Ok();
@@ -176,22 +176,52 @@ class Execution {
     return shape_.d == AccumulatorType::kF16 && plan_.policies.upper_half == UpperHalf::kKept;
   }
 
-  // Each row in one lane, and all of them written: the sums can work on Tensor Memory itself.
-  bool InPlace(int cta) const { return groups_ == 1 && !AnyDisabled(cta) && !KeepsUpperHalf(); }
+  // Each row in one lane: the sums can work on Tensor Memory itself, but for lanes whose output is disabled.
+  bool InPlace() const { return groups_ == 1 && !KeepsUpperHalf(); }
+
+  // Rows of disabled lanes are copies.
+  uint32_t* const* RowsInPlace(int cta) {
+    TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
+    const auto n = static_cast<size_t>(shape_.n);
+    std::vector<uint32_t*>& rows = buffers_.rows_d;
+    rows.resize(static_cast<size_t>(rows_));
+    const bool any_disabled = AnyDisabled(cta);
+    std::vector<uint32_t>& copies = buffers_.results[static_cast<size_t>(cta)];
+    if (any_disabled) copies.resize(static_cast<size_t>(rows_) * n);
+    ForEachRow([&](int m, int, int lane, int) {
+      const auto row = static_cast<size_t>(m);
+      rows[row] = memory.Row(lane) + plan_.request.d.column;
+      if (!any_disabled || !Disabled(cta, lane)) return;
+      rows[row] = std::copy_n(rows[row], n, copies.data() + row * n) - n;
+    });
+    return rows.data();
+  }
+
+  void MarkInPlace(int cta) {
+    TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
+    const bool any_disabled = AnyDisabled(cta);
+    for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_writes) {
+      if (range.column == plan_.request.d.column && !any_disabled) memory.MarkWritten(range);
+    }
+    if (!any_disabled) return;
+    ForEachRow([&](int, int, int lane, int columns) {
+      if (!Disabled(cta, lane)) MarkLane(memory, lane, columns);
+    });
+  }
+
+  void MarkLane(TensorMemory& memory, int lane, int columns) const {
+    memory.MarkWritten({static_cast<uint16_t>(lane), 1, plan_.request.d.column, static_cast<uint16_t>(columns)});
+  }
 
   Status Compute(int cta) {
     NoteUnwritten(cta);
     const CtaState& state = ctas_[static_cast<size_t>(cta)];
     const auto n = static_cast<size_t>(shape_.n);
     AccumulatorTile tile;
-    if (InPlace(cta)) {
-      buffers_.rows_d.resize(static_cast<size_t>(rows_));
-      ForEachRow([&](int m, int, int lane, int) {
-        buffers_.rows_d[static_cast<size_t>(m)] = state.tensor->Row(lane) + plan_.request.d.column;
-      });
-      tile.rows = buffers_.rows_d.data();
+    if (InPlace()) {
+      tile.rows = RowsInPlace(cta);
     } else {
-      std::vector<uint32_t>& cells = results_[static_cast<size_t>(cta)];
+      std::vector<uint32_t>& cells = buffers_.results[static_cast<size_t>(cta)];
       cells.resize(static_cast<size_t>(rows_) * n);
       ForEachRow([&](int m, int group, int lane, int columns) {
         std::copy_n(state.tensor->Row(lane) + plan_.request.d.column, columns,
@@ -212,11 +242,7 @@ class Execution {
       NoteOverflow(tile, columns);
       if (parts > 1) tile.cells += columns;  // InPlace has one part
     }
-    if (InPlace(cta)) {
-      for (const TensorRange& range : plan_.touched[static_cast<size_t>(cta)].tensor_writes) {
-        if (range.column == plan_.request.d.column) state.tensor->MarkWritten(range);
-      }
-    }
+    if (InPlace()) MarkInPlace(cta);
     return Ok();
   }
 
@@ -245,7 +271,7 @@ class Execution {
 
   void WriteBack(int cta) {
     TensorMemory& memory = *ctas_[static_cast<size_t>(cta)].tensor;
-    const std::vector<uint32_t>& cells = results_[static_cast<size_t>(cta)];
+    const std::vector<uint32_t>& cells = buffers_.results[static_cast<size_t>(cta)];
     ForEachRow([&](int m, int group, int lane, int columns) {
       if (Disabled(cta, lane)) return;
       const uint32_t* from =
@@ -256,7 +282,7 @@ class Execution {
       } else {
         std::copy_n(from, columns, to);
       }
-      memory.MarkWritten({static_cast<uint16_t>(lane), 1, plan_.request.d.column, static_cast<uint16_t>(columns)});
+      MarkLane(memory, lane, columns);
     });
   }
 
@@ -298,7 +324,6 @@ class Execution {
   OperandBuffers& buffers_;
   uint8_t* b_ = nullptr;  // all columns of B, packed
   size_t b_row_bytes_ = 0;
-  std::array<std::vector<uint32_t>, 2> results_;  // per CTA: rows x N
   std::optional<MmaReport::Unwritten> unwritten_;
   PolicySet used_;
 };

@@ -20,11 +20,10 @@ uint64_t ColumnMask(int begin, int end, int word) {
 // Calls visit(lane, word, mask) for the marks of a range.
 template <typename Visit>
 void ForEachMark(const TensorRange& r, Visit visit) {
-  const int end = r.column + r.columns, first = r.column / 64;
-  std::array<uint64_t, TensorMemory::kColumns / 64> masks{};
-  for (int word = first; word * 64 < end; ++word) masks[static_cast<size_t>(word)] = ColumnMask(r.column, end, word);
-  for (int lane = r.lane; lane < r.lane + r.lanes; ++lane) {
-    for (int word = first; word * 64 < end; ++word) visit(lane, word, masks[static_cast<size_t>(word)]);
+  const int end = r.column + r.columns;
+  for (int word = r.column / 64; word * 64 < end; ++word) {
+    const uint64_t mask = ColumnMask(r.column, end, word);
+    for (int lane = r.lane; lane < r.lane + r.lanes; ++lane) visit(lane, word, mask);
   }
 }
 
@@ -35,15 +34,13 @@ TensorMemory::TensorMemory() : cells_(static_cast<size_t>(kLanes) * kColumns, kP
 void TensorMemory::Reset() { Poison({0, kLanes, 0, kColumns}); }
 
 void TensorMemory::MarkWritten(const TensorRange& range) {
-  ForEachMark(range, [this](int lane, int word, uint64_t mask) {
-    written_[static_cast<size_t>(lane)][static_cast<size_t>(word)] |= mask;
-  });
+  ForEachMark(range, [this](int lane, int word, uint64_t mask) { Marks(lane, word) |= mask; });
 }
 
 // Cells without a mark hold the poison already.
 void TensorMemory::Poison(const TensorRange& range) {
   ForEachMark(range, [this](int lane, int word, uint64_t mask) {
-    uint64_t& marks = written_[static_cast<size_t>(lane)][static_cast<size_t>(word)];
+    uint64_t& marks = Marks(lane, word);
     if ((marks & mask) == 0) return;
     const int first = std::countr_zero(mask);
     std::fill_n(Row(lane) + 64 * word + first, std::popcount(mask), kPoison);
@@ -51,14 +48,26 @@ void TensorMemory::Poison(const TensorRange& range) {
   });
 }
 
+void TensorMemory::Move(int lane, int to_lane, int column, int columns) {
+  std::copy_n(Row(lane) + column, columns, Row(to_lane) + column);
+  const int end = column + columns;
+  for (int word = column / 64; word * 64 < end; ++word) {
+    const uint64_t mask = ColumnMask(column, end, word);
+    Marks(to_lane, word) = (Marks(to_lane, word) & ~mask) | (Marks(lane, word) & mask);
+  }
+}
+
 std::optional<TensorAddress> TensorMemory::FirstUnwritten(const TensorRange& range) const {
-  std::optional<TensorAddress> first;
-  ForEachMark(range, [&](int lane, int word, uint64_t mask) {
-    const uint64_t missing = mask & ~written_[static_cast<size_t>(lane)][static_cast<size_t>(word)];
-    if (missing == 0 || first) return;
-    first = TensorAddress{static_cast<uint16_t>(lane), static_cast<uint16_t>(word * 64 + std::countr_zero(missing))};
-  });
-  return first;
+  uint64_t missing = 0;
+  ForEachMark(range, [&](int lane, int word, uint64_t mask) { missing |= mask & ~Marks(lane, word); });
+  if (missing == 0) return std::nullopt;
+  const int end = range.column + range.columns;
+  for (int lane = range.lane; lane < range.lane + range.lanes; ++lane) {
+    for (int column = range.column; column < end; ++column) {
+      if (!Written(lane, column)) return TensorAddress{static_cast<uint16_t>(lane), static_cast<uint16_t>(column)};
+    }
+  }
+  return std::nullopt;
 }
 
 Status CheckRange(const TensorRange& range, std::string_view what) {
@@ -224,11 +233,8 @@ Result<PlannedShift> PlanShift(TensorAddress address, const Policies& policies) 
 
 void ExecuteShift(const PlannedShift& plan, TensorMemory& memory) {
   for (const TensorRange& group : plan.groups) {
-    for (int lane = group.lane; lane + 1 < group.lane + group.lanes; ++lane) {
-      for (int column = group.column; column < group.column + group.columns; ++column) {
-        memory.Move(lane + 1, column, lane);
-      }
-    }
+    for (int lane = group.lane; lane + 1 < group.lane + group.lanes; ++lane)
+      memory.Move(lane + 1, lane, group.column, group.columns);
   }
 }
 

@@ -46,24 +46,17 @@ class TensorMemory {
   uint32_t Read(int lane, int column) const { return cells_[Index(lane, column)]; }
   void Write(int lane, int column, uint32_t value) {
     cells_[Index(lane, column)] = value;
-    written_[static_cast<size_t>(lane)][static_cast<size_t>(column) / 64] |= uint64_t{1} << (column % 64);
+    Marks(lane, column / 64) |= uint64_t{1} << (column % 64);
   }
-  bool Written(int lane, int column) const {
-    return written_[static_cast<size_t>(lane)][static_cast<size_t>(column) / 64] >> (column % 64) & 1;
-  }
+  bool Written(int lane, int column) const { return Marks(lane, column / 64) >> (column % 64) & 1; }
   // A lane's columns, contiguous. Whoever writes through Row calls MarkWritten.
   uint32_t* Row(int lane) { return &cells_[Index(lane, 0)]; }
   const uint32_t* Row(int lane) const { return &cells_[Index(lane, 0)]; }
   void MarkWritten(const TensorRange& range);
   // Forgets the range's contents (at allocation and release).
   void Poison(const TensorRange& range);
-  // Moves a cell's contents and its mark.
-  void Move(int lane, int column, int to_lane) {
-    const bool written = Written(lane, column);
-    Write(to_lane, column, Read(lane, column));
-    if (!written)
-      written_[static_cast<size_t>(to_lane)][static_cast<size_t>(column) / 64] &= ~(uint64_t{1} << (column % 64));
-  }
+  // Moves columns of a lane, with their marks, to another lane.
+  void Move(int lane, int to_lane, int column, int columns);
   // The first cell of the range that was never written.
   std::optional<TensorAddress> FirstUnwritten(const TensorRange& range) const;
 
@@ -71,8 +64,13 @@ class TensorMemory {
   static size_t Index(int lane, int column) {
     return static_cast<size_t>(lane) * kColumns + static_cast<size_t>(column);
   }
+  uint64_t& Marks(int lane, int word) { return written_[static_cast<size_t>(word)][static_cast<size_t>(lane)]; }
+  const uint64_t& Marks(int lane, int word) const {
+    return written_[static_cast<size_t>(word)][static_cast<size_t>(lane)];
+  }
+
   std::vector<uint32_t> cells_;
-  std::array<std::array<uint64_t, kColumns / 64>, kLanes> written_{};
+  std::array<std::array<uint64_t, kLanes>, kColumns / 64> written_{};  // by 64 columns: ranges have many lanes
 };
 
 // An Error unless the range lies inside the 128 lanes and 512 columns.
