@@ -50,7 +50,8 @@ constexpr BadSchedule kBad[] = {
     {"idle_sms", "idle SMs in the last wave", "sm_90a", "gemm m=512 n=512 k=16384",
      "tile=128x128x64 stages=6 acc=1 math=2"},
     {"small_tile", "tile too small", "sm_100a", kLarge, "tile=64x64x64 stages=8 acc=2"},
-    {"large_tile", "tile too large", "sm_90a", "gemm m=256 n=1024 k=4096", "tile=256x128x64 stages=4 acc=1 math=2"},
+    {"large_tile", "tile too large", "sm_90a", "gemm m=256 n=1024 k=4096", "tile=256x128x64 stages=4 acc=1 math=2",
+     1},  // after the SMs that 8 tiles leave idle
     {"wrong_side", "the wrong side along the rows of the MMA", "sm_90a", "gemm m=16 n=8192 k=8192",
      "tile=64x64x64 stages=8 acc=1"},
     {"cooperative", "cooperative warpgroups", "sm_90a", kShallow, "tile=128x128x64 stages=5 acc=1 math=2"},

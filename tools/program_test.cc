@@ -325,7 +325,7 @@ TEST_F(Program, BadInputIsOneLineWithTheDocumentedExitCode) {
       {{"run", "gemm", "m=1", "n=1", "k=1", "batch=16777217", "stride_a=549755813888"}, 2, "more than 2^46 elements"},
       // Schedules.
       {{"run", kTiny, "--schedule", "tiles=1"}, 2, "tile"},
-      {{"inspect", "conv", "n=1", "w=8", "c=32", "k=32", "s=1", "--schedule", "b_load=pack"},
+      {{"inspect", "conv", "n=1", "w=8", "c=32", "k=32", "s=2", "--schedule", "b_load=pack"},
        3,
        "use b_load=tma or copy"},
       // Devices.

@@ -198,7 +198,7 @@ PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Pr
   const Contraction contraction = ContractionOf(problem, schedule);
   if (contraction.AddsSlicesApart(schedule)) {
     const WorkPlan work = PlanWork(contraction, schedule);
-    // The kernel that adds them starts while the product still runs, so that only its bytes take time of their own.
+    // The kernel that adds them starts while the product still runs, so that only its bytes count.
     moves.after = {.kernels = 0, .bytes = work.Tiles() * work.slices * ir::WorkspaceOf(product).PartialBytes()};
   }
   if (!OrdersReductions(problem)) return moves;

@@ -88,6 +88,7 @@ void AsyncOp::Reset() {
 OpHandle OperationPool::Take() {
   std::unique_ptr<AsyncOp> op;
   if (free_.empty()) {
+    free_.reserve(kMost);
     op = std::make_unique<AsyncOp>();
   } else {
     op = std::move(free_.back());
@@ -99,7 +100,8 @@ OpHandle OperationPool::Take() {
 void OperationPool::Return(AsyncOp* op) {
   std::unique_ptr<AsyncOp> owned(op);
   owned->Reset();
-  if (free_.size() < kMost) free_.push_back(std::move(owned));
+  // Handles are released where nothing may be allocated.
+  if (free_.size() < free_.capacity()) free_.push_back(std::move(owned));
 }
 
 }  // namespace laneshift::emulator
