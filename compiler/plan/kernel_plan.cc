@@ -198,8 +198,7 @@ PlanMoves MovesOf(const Problem& problem, const Schedule& schedule, const ir::Pr
   const Contraction contraction = ContractionOf(problem, schedule);
   if (contraction.AddsSlicesApart(schedule)) {
     const WorkPlan work = PlanWork(contraction, schedule);
-    // The kernel that adds them starts while the product still runs, so that only its bytes count.
-    moves.after = {.kernels = 0, .bytes = work.Tiles() * work.slices * ir::WorkspaceOf(product).PartialBytes()};
+    moves.after = {.bytes = work.Tiles() * work.slices * ir::WorkspaceOf(product).PartialBytes(), .overlapped = 1};
   }
   if (!OrdersReductions(problem)) return moves;
   PlanWorkspace workspace;

@@ -62,7 +62,8 @@ LaunchGeometry GeometryOf(const ir::Program& product, const WorkDivision& divisi
 // Kernels of a plan that only move memory.
 struct MoveWork {
   int kernels = 0;
-  int64_t bytes = 0;  // read and written
+  int64_t bytes = 0;   // read and written
+  int overlapped = 0;  // more kernels, which start while the one before still runs
   bool operator==(const MoveWork&) const = default;
 };
 // Those before the main kernel and those after it, for estimates: their programs are not built.

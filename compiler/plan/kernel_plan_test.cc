@@ -283,7 +283,7 @@ TEST(PlanKernels, PacksPixelsAsLinesAndAddsSlicesApart) {
   EXPECT_TRUE(planned.Product().overlaps && sums.overlaps);
   const PlanMoves moves = MovesOf(planned.problem, planned.schedule, planned.Product().program);
   EXPECT_EQ(moves.before, (MoveWork{1, 2 * 16 * 16 * 3 * 2 + kLines * kLine}));
-  EXPECT_EQ(moves.after, (MoveWork{0, 2 * 64 * 256 * 4}));
+  EXPECT_EQ(moves.after, (MoveWork{0, 2 * 64 * 256 * 4, 1}));
 }
 
 // As many as six are added by the CTA that ends last.
