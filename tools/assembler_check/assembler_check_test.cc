@@ -33,7 +33,7 @@ class VerifyAssembler : public testing::Test {
     const std::string path = Path(name);
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release, V" << version
-                        << "'; exit 0; fi\nfor out; do :; done\n"
+                        << "'; exit 0; fi\nwhile [ \"$1\" != -o ]; do shift; done\nout=$2\n"
                         << rest;
     EXPECT_EQ(chmod(path.c_str(), 0755), 0);
     return path;
