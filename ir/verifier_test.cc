@@ -73,9 +73,9 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
         kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
-        kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,
-        kEarly,           kEarlyLowered, kPatch,       kRows,            kRowScaled,
-        kClusterK,        kClusterKLowered}) {
+        kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,    kEarly,
+        kEarlyLowered,    kPatch,       kRows,         kRowScaled,       kClusterK,
+        kClusterKLowered}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);

@@ -6,6 +6,7 @@
 
 #include "base/integer_math.h"
 #include "compiler/compile.h"
+#include "compiler/legality/schedule_facts.h"
 #include "compiler/passes.h"
 #include "ir/element_type.h"
 #include "ir/stored_tensor.h"
@@ -104,7 +105,7 @@ int PanelRegisters(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& s
   int registers = elements + LoadedRegisters(plan, needs, terms, columns);
   // Partial sums of other CTAs. Unless a bulk store keeps the panels apart, ptxas loads the operands of the next one
   // early.
-  if (schedule.split_k > 1 || schedule.cluster_k > 1) registers += 2 * elements;
+  if (DividesK(schedule)) registers += 2 * elements;
   if (schedule.d_store == StorePath::kDirect) {
     if (needs.single_accesses) registers += elements;  // whether each lies inside D
     // Which tap and channel each column is.

@@ -8,6 +8,7 @@
 #include "compiler/build/cta_plan.h"
 #include "compiler/build/tile_epilogue.h"
 #include "compiler/build/tile_loop.h"
+#include "compiler/legality/schedule_facts.h"
 #include "ir/element_type.h"
 #include "ir/stored_tensor.h"
 
@@ -163,7 +164,7 @@ int GatherWarps(const KernelParts& parts) {
 
 // Whether one role loads all operands, of whole tiles, so that it can fill one more slot after the last of them.
 bool MayBeginEarly(const KernelParts& parts, const Schedule& schedule) {
-  const bool whole = schedule.split_k == 1 && schedule.cluster_k == 1 && parts.source != ir::WorkSource::kPartsOfK;
+  const bool whole = !DividesK(schedule) && parts.source != ir::WorkSource::kPartsOfK;
   return whole && parts.resident == nullptr && !StreamsEarly(parts) && GatherWarps(parts) == 0 &&
          !LoadsBy(parts, LoadPath::kCopy) && parts.mainloop->MayBegin();
 }
@@ -502,9 +503,7 @@ void NameWindows(const PixelWindows& windows, ir::Program& program) {
   program.window_channels = windows.channels;
 }
 
-bool AccumulatorsMayOverlap(const Schedule& schedule) {
-  return schedule.acc_stages == 2 && schedule.split_k == 1 && schedule.cluster_k == 1;
-}
+bool AccumulatorsMayOverlap(const Schedule& schedule) { return schedule.acc_stages == 2 && !DividesK(schedule); }
 
 ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType operand_type,
                           const target::Target& target) {

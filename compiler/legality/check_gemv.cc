@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "compiler/legality/schedule_facts.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
 #include "ir/layout.h"
@@ -137,10 +138,9 @@ Status CheckGemvTile(const Contraction& c, const Schedule& s, const target::Targ
     return NotGemv(Cat("divides a block of K among warps, ", block, " elements for each; use tile k=", block,
                        " times a divisor of their number, ", warps, ", at most ", kMostDepth, ", instead of ",
                        s.tile_k));
-  const auto is_power = [](int count) { return count > 0 && (count & (count - 1)) == 0; };
   const ir::GemvAttrs gemv = GemvOf(c, s);
   const int most_lines = std::min(kGemvMostLines, kGemvMostSums / vectors);
-  if (lines * copies % warps != 0 || !is_power(gemv.lines) || gemv.lines > most_lines)
+  if (lines * copies % warps != 0 || !IsPowerOfTwo(gemv.lines) || gemv.lines > most_lines)
     return NotGemv(Cat("has 1, 2, 4, … lines of the matrix in each warp, at most ", most_lines, "; tile ", lines_side,
                        "=", lines, " and k=", s.tile_k, " have ", lines, " lines in ", copies, " parts for ", warps,
                        " warps; use another tile or math="));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "compiler/legality/schedule_facts.h"
 #include "ir/epilogue_steps.h"
 
 namespace laneshift::compiler {
@@ -45,7 +46,7 @@ Status CheckPartsOfK(const Schedule& s) {
   if (s.scheduler != Scheduler::kStatic)
     return NotOfGroups(
         "parts of K are found in the order of tiles, which launch control does not keep; use scheduler=static");
-  if (s.split_k > 1 || s.cluster_k > 1)
+  if (DividesK(s))
     return NotOfGroups("only the device knows how long parts of K are; use split_k=1 cluster_k=1");
   if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several parts of K; use b_keep=0");
   return Ok();

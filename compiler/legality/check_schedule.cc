@@ -10,6 +10,7 @@
 #include "compiler/legality/check_groups.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
+#include "compiler/legality/schedule_facts.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/element_type.h"
 #include "ir/metadata_block.h"
@@ -38,9 +39,6 @@ Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, s
 
 // Threads that copy take registers from those that multiply.
 bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy; }
-
-// Whether CTAs share tiles.
-bool DividesK(const Schedule& s) { return s.split_k > 1 || s.cluster_k > 1; }
 
 // Warpgroups that share a tile.
 int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
@@ -161,8 +159,7 @@ Status CheckRings(const Schedule& s, const Target& target) {
 // Whether CTAs form a cluster, and what they then share. `a_rows` and `b_rows`: outer extents of the tiles of a CTA.
 Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_rows) {
   constexpr int kPatternRows = 8;  // of a swizzle pattern
-  const auto power = [](int extent) { return extent >= 1 && (extent & (extent - 1)) == 0; };
-  if (!power(s.cluster_m) || !power(s.cluster_n) || s.cluster_m * s.cluster_n > target.max_cluster) {
+  if (!IsPowerOfTwo(s.cluster_m) || !IsPowerOfTwo(s.cluster_n) || s.cluster_m * s.cluster_n > target.max_cluster) {
     return Refused(Cat("cluster=", s.cluster_m, "x", s.cluster_n, " is not supported; use powers of two, at most ",
                        target.max_cluster, " CTAs in a cluster"));
   }
@@ -196,8 +193,7 @@ Status CheckCluster(const Schedule& s, const Target& target, int a_rows, int b_r
 // CTAs of a cluster that share a tile.
 Status CheckSharedTiles(const Contraction& contraction, const Schedule& s, const Target& target) {
   if (s.cluster_k == 1) return Ok();
-  const bool power = s.cluster_k > 1 && (s.cluster_k & (s.cluster_k - 1)) == 0;
-  if (!power || s.cluster_k > target.max_cluster)
+  if (!IsPowerOfTwo(s.cluster_k) || s.cluster_k > target.max_cluster)
     return Refused(
         Cat("cluster_k=", s.cluster_k, " is not supported; use a power of two, at most ", target.max_cluster));
   if (s.cluster_m * s.cluster_n > 1)
@@ -583,7 +579,8 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(contraction, s, target));
-  if (pixels && s.reuse == Reuse::kNone) return Refused("only pixels under a filter of one tap are a matrix; use reuse=im2col");
+  if (pixels && s.reuse == Reuse::kNone)
+    return Refused("only pixels under a filter of one tap are a matrix; use reuse=im2col");
   if (!pixels && s.reuse != Reuse::kNone) return Refused("reuse is for convolutions; use reuse=none");
   LS_TRY(CheckForms(s));
   LS_TRY(CheckGroups(contraction, s));

@@ -1,0 +1,17 @@
+// What several rules ask of a schedule.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <bit>
+
+#include "laneshift/schedule.h"
+
+namespace laneshift::compiler {
+
+inline bool IsPowerOfTwo(int extent) { return extent > 0 && std::has_single_bit(static_cast<unsigned>(extent)); }
+
+// Whether CTAs share tiles: each multiplies a part of K.
+inline bool DividesK(const Schedule& s) { return s.split_k > 1 || s.cluster_k > 1; }
+
+}  // namespace laneshift::compiler
