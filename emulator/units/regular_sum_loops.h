@@ -207,6 +207,13 @@ class RegularSums {
     if constexpr (kWhole) odd.any |= (top > limit + kBias) | (__builtin_convertvector(total, Floats<kFloats>) != c);
   }
 
+  // Sums that have left 32 bits wrap around: Finish saw them leave, and nobody reads what they became.
+  template <int kFloats>
+  LS_INLINE static void AddWrapping(const Integers<kFloats>& more, Integers<kFloats>& total) {
+    total = reinterpret_cast<Integers<kFloats>>(reinterpret_cast<Words<kFloats>>(total) +
+                                                reinterpret_cast<Words<kFloats>>(more));
+  }
+
   // Adds the products, rounds and stores. False if a sum may have left 32 bits: between chunks, of which one adds less
   // than 2^31, it must be within 2^30, so that no wrong one comes back there.
   template <bool kScaled, bool kWhole, int kFloats, int kVectors, int kRows>
@@ -222,7 +229,8 @@ class RegularSums {
         for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
           for (int v = 0; v < kVectors; ++v)
-            sums.total[r][v] += __builtin_convertvector(own[r][v] * sums.scale[r][v], Integers<kFloats>);
+            AddWrapping<kFloats>(__builtin_convertvector(own[r][v] * sums.scale[r][v], Integers<kFloats>),
+                                 sums.total[r][v]);
         }
       } else {
         AddCutProducts<kFloats, kVectors, kRows>(block.values, b_, n0, first, last, sums.scale, sums.total);
