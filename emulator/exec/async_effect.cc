@@ -49,17 +49,18 @@ uint8_t* GlobalBytesOf(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind
   return cache->At(address);
 }
 
-bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t bytes) {
+bool CompleteTransaction(AsyncOp& op, Cta& cta, uint32_t offset, int64_t bytes) {
   Cluster& cluster = cta.cluster();
   BarrierSlot* slot = cluster.FindBarrier(cta, offset);
   if (slot == nullptr) {
-    cluster.SetFault({FaultKind::kLaunchFailure, PlaceOf(*op),
+    cluster.SetFault({FaultKind::kLaunchFailure, PlaceOf(op),
                       Cat("there is no mbarrier at shared offset ", offset, " to complete bytes on")});
     return false;
   }
-  slot->Tell({op});
+  const OpHandle handle(&op);
+  slot->Tell({&handle, 1});
   if (auto done = slot->state.CompleteBytes(bytes); !done.has_value()) {
-    cluster.SetFault({FaultKind::kLaunchFailure, PlaceOf(*op), done.error().message});
+    cluster.SetFault({FaultKind::kLaunchFailure, PlaceOf(op), done.error().message});
     return false;
   }
   cluster.Signal();

@@ -24,6 +24,6 @@ std::vector<Cta*> CtasOfMask(Warp& warp, uint32_t mask, int lane);
 // The bytes of global memory that the operation accesses. `cache` speeds up the next call.
 uint8_t* GlobalBytesOf(AsyncOp& op, uint64_t address, uint64_t bytes, AccessKind kind, Allocation*& cache);
 // complete_tx on the barrier at `offset` of `cta`, which covers `op`.
-bool CompleteTransaction(const OpHandle& op, Cta& cta, uint32_t offset, int64_t bytes);
+bool CompleteTransaction(AsyncOp& op, Cta& cta, uint32_t offset, int64_t bytes);
 
 }  // namespace laneshift::emulator

@@ -62,7 +62,7 @@ void AddMap(AsyncOp& op, const Located& map) {
 }
 
 // The bytes of global memory that a copy accesses.
-void AddRanges(const CopyPlan& plan, std::vector<AsyncOp::GlobalRange>& ranges) {
+void AddRanges(const CopyPlan& plan, std::vector<GlobalRange>& ranges) {
   ranges.reserve(plan.runs.size());
   for (const TensorRun& run : plan.runs) {
     if (run.global_bytes == 0) continue;
@@ -154,7 +154,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
       if (signalled == nullptr)
         return w.Fault(FaultKind::kIllegalInstruction, lane,
                        "the CTA has no other of its pair, whose mbarrier is named");
-      op->effect = [map, cta, signalled, offset = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+      op->effect = [map, cta, signalled, offset = barrier.offset](AsyncOp& self) {
         Allocation* cache = nullptr;
         const SharedWindow window = cta->shared().Window();
         for (const TensorRun& run : self.copy.runs) {
@@ -167,7 +167,7 @@ Outcome TensorLoad(Warp& w, const Instruction& i, uint32_t mask) {
         }
         for (const SharedRange& range : self.copied) cta->shared().MarkWritten(range.begin, range.end - range.begin);
         cta->cluster().counters().bytes_global_to_shared += self.copy.transaction_bytes;
-        return CompleteTransaction(weak.lock(), *signalled, offset, self.copy.transaction_bytes);
+        return CompleteTransaction(self, *signalled, offset, self.copy.transaction_bytes);
       };
       if (!cluster.Issue(op)) return Outcome::kFault;
     }
@@ -210,7 +210,7 @@ Outcome TensorStore(Warp& w, const Instruction& i, uint32_t mask) {
     op->effect_bytes = plan.runs.size() * sizeof(TensorRun) + sizeof(TensorMap);
     AddRanges(plan, op->sums);
     if constexpr (!kReduce) {
-      for (const AsyncOp::GlobalRange& range : op->sums) op->global.push_back({range.begin, range.end, true});
+      for (const GlobalRange& range : op->sums) op->global.push_back({range.begin, range.end, true});
       op->sums.clear();
     }
     op->effect = [map, reduction, cta = from.cta](AsyncOp& self) {
@@ -266,15 +266,14 @@ Outcome BulkLoad(Warp& w, const Instruction& i, uint32_t mask) {
       OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
       op->shared.push_back({cta, {to.offset, to.offset + bytes}, true});
       op->loads.push_back({source, source + bytes});
-      op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset,
-                    weak = std::weak_ptr<AsyncOp>(op)](AsyncOp& self) {
+      op->effect = [cta, source, bytes, at = to.offset, barrier_at = barrier.offset](AsyncOp& self) {
         Allocation* cache = nullptr;
         const uint8_t* from = GlobalBytesOf(self, source, bytes, AccessKind::kRead, cache);
         if (from == nullptr) return false;
         std::memcpy(cta->shared().At(at), from, bytes);
         cta->shared().MarkWritten(at, bytes);
         cta->cluster().counters().bytes_global_to_shared += bytes;
-        return CompleteTransaction(weak.lock(), *cta, barrier_at, bytes);
+        return CompleteTransaction(self, *cta, barrier_at, bytes);
       };
       if (!cluster.Issue(op)) return Outcome::kFault;
     }
@@ -300,10 +299,10 @@ Outcome BulkPush(Warp& w, const Instruction& i, uint32_t mask) {
     OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
     op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
-    op->effect = [to, from, bytes, barrier_at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
+    op->effect = [to, from, bytes, barrier_at = barrier.offset](AsyncOp& self) {
       std::memcpy(to.cta->shared().At(to.offset), from.cta->shared().At(from.offset), bytes);
       to.cta->shared().MarkWritten(to.offset, bytes);
-      return CompleteTransaction(weak.lock(), *to.cta, barrier_at, bytes);
+      return CompleteTransaction(self, *to.cta, barrier_at, bytes);
     };
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }

@@ -308,10 +308,11 @@ Outcome Fence(Warp& w, const Instruction& i, uint32_t mask) {
 
 // Marks the thread's own mbarrier.init instructions, and nothing else.
 Outcome BarrierInitFence(Warp& w, const Instruction&, uint32_t mask) {
-  for (auto& [offset, slot] : w.cta().barriers) {
-    const Epoch& made = slot.initialised;
+  for (auto& [offset, place] : w.cta().barriers) {
+    if (!place.slot) continue;
+    const Epoch& made = place.slot->initialised;
     if (made.clock != 0 && made.agent == w.knowledge.agent() && made.lane < kLanes && (mask >> made.lane & 1) != 0)
-      slot.init_fenced = true;
+      place.slot->init_fenced = true;
   }
   return Outcome::kNext;
 }

@@ -21,7 +21,7 @@ struct Request {
   Response response{};
 };
 
-bool Answer(AsyncOp& self, Request& request, Cta& cta, uint32_t at, uint32_t barrier_at, const OpHandle& op) {
+bool Answer(AsyncOp& self, Request& request, Cta& cta, uint32_t at, uint32_t barrier_at) {
   if (!request.answered) {
     request.answered = true;
     if (const auto first = self.warp->cta().cluster().CancelOne()) {
@@ -30,7 +30,7 @@ bool Answer(AsyncOp& self, Request& request, Cta& cta, uint32_t at, uint32_t bar
   }
   std::memcpy(cta.shared().At(at), request.response.data(), sizeof(Response));
   cta.shared().MarkWritten(at, sizeof(Response));
-  return CompleteTransaction(op, cta, barrier_at, sizeof(Response));
+  return CompleteTransaction(self, cta, barrier_at, sizeof(Response));
 }
 
 Outcome TryCancel(Warp& w, const Instruction& i, uint32_t mask) {
@@ -55,8 +55,9 @@ Outcome TryCancel(Warp& w, const Instruction& i, uint32_t mask) {
     for (Cta* cta : ctas) {
       OpHandle op = NewOperation(w, AsyncKind::kCancel, lane);
       op->shared.push_back({cta, {to.offset, to.offset + 16}, true});
-      op->effect = [cta, request, at = to.offset, barrier_at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](
-                       AsyncOp& self) { return Answer(self, *request, *cta, at, barrier_at, weak.lock()); };
+      op->effect = [cta, request, at = to.offset, barrier_at = barrier.offset](AsyncOp& self) {
+        return Answer(self, *request, *cta, at, barrier_at);
+      };
       if (!cluster.Issue(op)) return Outcome::kFault;
     }
   }

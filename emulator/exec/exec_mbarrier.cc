@@ -117,7 +117,7 @@ Outcome Init(Warp& w, const Instruction& i, uint32_t mask) {
     if (w.checks()) {
       slot->initialised = w.knowledge.Now(static_cast<uint8_t>(lane));
       slot->init_fenced = false;
-      slot->lanes = {};
+      slot->lanes.Clear();
       at.cta->shared_shadow->Forget(at.offset, at.offset + 8);
     }
   }

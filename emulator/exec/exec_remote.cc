@@ -48,10 +48,10 @@ Outcome StoreAsync(Warp& w, const Instruction& i, uint32_t mask) {
     }
     OpHandle op = NewOperation(w, AsyncKind::kRemoteStore, lane);
     op->shared.push_back({to.cta, {to.offset, to.offset + bytes}, true});
-    op->effect = [to, values, bytes, at = barrier.offset, weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
+    op->effect = [to, values, bytes, at = barrier.offset](AsyncOp& self) {
       std::memcpy(to.cta->shared().At(to.offset), values.data(), bytes);
       to.cta->shared().MarkWritten(to.offset, bytes);
-      return CompleteTransaction(weak.lock(), *to.cta, at, bytes);
+      return CompleteTransaction(self, *to.cta, at, bytes);
     };
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }
@@ -71,11 +71,10 @@ Outcome ReduceAsync(Warp& w, const Instruction& i, uint32_t mask) {
     if (!LocateRemote(w, i[0], bytes, bytes, i[2], lane, to, barrier)) return Outcome::kFault;
     const uint64_t value = w.Value(i[1], lane);
     OpHandle op = NewOperation(w, AsyncKind::kRemoteStore, lane);
-    op->effect = [to, value, bytes, reduction, element, at = barrier.offset,
-                  weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
+    op->effect = [to, value, bytes, reduction, element, at = barrier.offset](AsyncOp& self) {
       ReduceElements(element, reduction, to.host, reinterpret_cast<const uint8_t*>(&value), bytes);
       to.cta->shared().MarkWritten(to.offset, bytes);
-      return CompleteTransaction(weak.lock(), *to.cta, at, bytes);
+      return CompleteTransaction(self, *to.cta, at, bytes);
     };
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }
@@ -98,11 +97,10 @@ Outcome BulkReducePush(Warp& w, const Instruction& i, uint32_t mask) {
       return w.Fault(FaultKind::kIllegalInstruction, lane, "a shared-to-shared bulk reduction goes to another CTA");
     OpHandle op = NewOperation(w, AsyncKind::kBulkLoad, lane);
     op->shared.push_back({from.cta, {from.offset, from.offset + bytes}, false});
-    op->effect = [to, from, bytes, reduction, element, at = barrier.offset,
-                  weak = std::weak_ptr<AsyncOp>(op)](AsyncOp&) {
+    op->effect = [to, from, bytes, reduction, element, at = barrier.offset](AsyncOp& self) {
       ReduceElements(element, reduction, to.host, from.host, bytes);
       to.cta->shared().MarkChanged(to.offset, bytes);
-      return CompleteTransaction(weak.lock(), *to.cta, at, bytes);
+      return CompleteTransaction(self, *to.cta, at, bytes);
     };
     if (!w.cta().cluster().Issue(op)) return Outcome::kFault;
   }

@@ -6,6 +6,13 @@
 
 namespace laneshift::emulator {
 
+void OpRecord::Reset() {
+  std::vector<Epoch> memory = std::move(over);
+  memory.clear();
+  *this = OpRecord();
+  over = std::move(memory);
+}
+
 bool OpRecord::KnownTo(const Knowledge& knowledge, uint8_t lane_of_knower) const {
   return std::any_of(over.begin(), over.end(), [&](const Epoch& e) { return knowledge.Knows(lane_of_knower, e); });
 }
@@ -308,7 +315,6 @@ bool SharedShadow::ReadSegment(std::vector<Segment>& segments, uint64_t mask, co
     segments.erase(read);
     return true;
   }
-  std::rotate(read, read + 1, segments.end());
   return true;
 }
 

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/pool.h"
 #include "emulator/hazards/vector_clock.h"
 #include "emulator/units/cta_state.h"
 #include "emulator/units/tensor_memory.h"
@@ -28,7 +29,7 @@
 namespace laneshift::emulator {
 
 // What remains of an asynchronous operation after a thread has observed its completion.
-struct OpRecord {
+struct OpRecord : base::Pooled<OpRecord> {
   std::vector<Epoch> over;  // the moments at which it was complete
   const class Warp* issuer = nullptr;
   int lane = 0;
@@ -39,38 +40,15 @@ struct OpRecord {
   uint64_t order_key = 0;
   // Of shared memory, where it covers part of a granule.
   uint32_t begin = 0, end = ~0u;
-  uint32_t references = 0;
 
+  // As if it were new, except that its list keeps its memory.
+  void Reset();
   bool KnownTo(const Knowledge& knowledge, uint8_t lane_of_knower) const;
   bool KnownTo(const VectorClock& clock) const;
   bool Touches(SharedRange range) const { return begin < range.end && range.begin < end; }
 };
 
-// An intrusive reference-counted pointer.
-class RecordRef {
- public:
-  RecordRef() = default;
-  explicit RecordRef(OpRecord* record) : record_(record) { Hold(); }
-  RecordRef(const RecordRef& other) : record_(other.record_) { Hold(); }
-  RecordRef(RecordRef&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
-  RecordRef& operator=(RecordRef other) noexcept {
-    std::swap(record_, other.record_);
-    return *this;
-  }
-  ~RecordRef() {
-    if (record_ != nullptr && --record_->references == 0) delete record_;
-  }
-  explicit operator bool() const { return record_ != nullptr; }
-  OpRecord* operator->() const { return record_; }
-  OpRecord& operator*() const { return *record_; }
-  OpRecord* get() const { return record_; }
-
- private:
-  void Hold() {
-    if (record_ != nullptr) ++record_->references;
-  }
-  OpRecord* record_ = nullptr;
-};
+using RecordRef = base::Counted<OpRecord>;
 
 // One lane about to access memory by an ordinary instruction.
 struct Accessor {
@@ -123,6 +101,7 @@ class SharedShadow {
   // `base`: the offset at which the memory begins.
   SharedShadow(uint32_t base, uint32_t bytes);
   // Back to the initial state.
+  // As if it were new, except that its list keeps its memory.
   void Reset();
 
   // Records an ordinary access and returns what it is not ordered after.

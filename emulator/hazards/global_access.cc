@@ -28,8 +28,24 @@ GlobalOrder::Directory* Cluster::DirectoryOf(uint64_t address, uint64_t bytes, c
   if (allocation == nullptr) allocation = machine().memory->Find(address, bytes);
   if (allocation == nullptr) return nullptr;  // a fault, when the copy is performed
   GlobalOrder::Directory* const directory = machine().order->Find(*allocation);
-  directories_[next_directory_++ % directories_.size()] = {allocation, directory};
+  last_directory_ = next_directory_++ % directories_.size();
+  directories_[last_directory_] = {allocation, directory};
   return directory;
+}
+
+template <typename Body>
+void Cluster::ForEachDirectory(std::span<const GlobalRange> ranges, Body body) {
+  while (!ranges.empty()) {
+    const auto bytes_of = [](const GlobalRange& range) { return range.end - range.begin; };
+    GlobalOrder::Directory* const directory = DirectoryOf(ranges[0].begin, bytes_of(ranges[0]));
+    size_t count = 1;
+    if (directory != nullptr) {
+      const Allocation& allocation = *directories_[last_directory_].first;
+      while (count < ranges.size() && allocation.Contains(ranges[count].begin, bytes_of(ranges[count]))) ++count;
+      body(*directory, ranges.first(count));
+    }
+    ranges = ranges.subspan(count);
+  }
 }
 
 GlobalAccess Cluster::AccessBy(const Warp& warp, int lane, int line) const {
@@ -79,19 +95,24 @@ void Cluster::CheckGlobalUses(AsyncOp& op) {
   GlobalAccess access = AccessBy(*op.warp, op.lane, op.at.line);
   const GlobalViewer viewer{&op.warp->knowledge, ViewOf(op.lane), number_};
   const GlobalOrder::Fenced fenced = [&](const GlobalAccess& store) { return StoreIsFenced(store, *op.warp, op.lane); };
-  const auto check = [&](uint64_t begin, uint64_t end, bool write, uint8_t flags) {
-    GlobalOrder::Directory* const directory = DirectoryOf(begin, end - begin);
-    if (directory == nullptr) return;
+  const auto check = [&](std::span<const GlobalRange> ranges, bool write, uint8_t flags) {
     access.flags = flags;
-    const GlobalRival rival = machine().order->Issue(*directory, begin, end, write, viewer, access, fenced);
-    if (found || !rival) return;
-    found = rival;
-    wrote = write;
+    ForEachDirectory(ranges, [&](GlobalOrder::Directory& directory, std::span<const GlobalRange> there) {
+      if (!write && !GlobalOrder::Written(directory)) return;  // most operands
+      for (const auto& [begin, end] : there) {
+        const GlobalRival rival = machine().order->Issue(directory, begin, end, write, viewer, access, fenced);
+        if (found || !rival) continue;
+        found = rival;
+        wrote = write;
+      }
+    });
   };
-  for (const auto& [begin, end] : op.loads) check(begin, end, false, GlobalAccess::kBulkLoad);
-  for (const auto& [begin, end] : op.sums) check(begin, end, true, GlobalAccess::kStrong | GlobalAccess::kPending);
+  check(op.loads, false, GlobalAccess::kBulkLoad);
+  check(op.sums, true, GlobalAccess::kStrong | GlobalAccess::kPending);
   for (const AsyncOp::GlobalUse& use : op.global) {
-    if (use.write && !use.in_part) check(use.begin, use.end, true, GlobalAccess::kPending);
+    if (!use.write || use.in_part) continue;
+    const GlobalRange range{use.begin, use.end};
+    check({&range, 1}, true, GlobalAccess::kPending);
   }
   if (found) ReportGlobal(found, PlaceOf(op), wrote, NameOf(op.kind));
 }
@@ -103,15 +124,17 @@ void Cluster::FinishGlobalUses(const AsyncOp& op) {
   access.clock = over.clock;
   access.agent = over.agent;
   access.lane = over.lane;
-  const auto finish = [&](uint64_t begin, uint64_t end, bool write, uint8_t flags) {
+  ForEachDirectory(op.loads, [&](GlobalOrder::Directory& directory, std::span<const GlobalRange> there) {
+    machine().order->FinishLoad(directory, there, access);
+  });
+  const auto finish_store = [&](uint64_t begin, uint64_t end, uint8_t flags) {
     access.flags = flags;
     if (GlobalOrder::Directory* const directory = DirectoryOf(begin, end - begin); directory != nullptr)
-      machine().order->Finish(*directory, begin, end, write, access);
+      machine().order->FinishStore(*directory, begin, end, access);
   };
-  for (const auto& [begin, end] : op.loads) finish(begin, end, false, 0);
-  for (const auto& [begin, end] : op.sums) finish(begin, end, true, GlobalAccess::kStrong);
+  for (const auto& [begin, end] : op.sums) finish_store(begin, end, GlobalAccess::kStrong);
   for (const AsyncOp::GlobalUse& use : op.global) {
-    if (use.write && !use.in_part) finish(use.begin, use.end, true, 0);
+    if (use.write && !use.in_part) finish_store(use.begin, use.end, 0);
   }
 }
 

@@ -77,9 +77,53 @@ GlobalOrder::Directory* GlobalOrder::Find(const Allocation& allocation) {
   return at->second.get();
 }
 
-// A load first: the host threads do not contend for the cache line.
 void GlobalOrder::NoteWrite(Directory& at, bool write) {
-  if (write && !at.written.load(std::memory_order_relaxed)) at.written.store(true, std::memory_order_relaxed);
+  if (!write || at.written.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(at.boxes_mutex);
+  std::vector<const Directory::Box*> boxes;
+  for (const auto& [hash, alike] : at.boxes) {
+    for (const Directory::Box& box : alike) boxes.push_back(&box);
+  }
+  std::sort(boxes.begin(), boxes.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
+  for (const Directory::Box* box : boxes) {
+    for (const GlobalRange& range : box->ranges) NotePages(at, kBulkReads, range.begin, range.end, box->last);
+  }
+  at.boxes.clear();
+  at.written.store(true, std::memory_order_relaxed);
+}
+
+bool GlobalOrder::Written(const Directory& at) { return at.written.load(std::memory_order_relaxed); }
+
+void GlobalOrder::FinishLoad(Directory& at, std::span<const GlobalRange> loaded, const GlobalAccess& access) {
+  if (!Written(at)) {
+    uint64_t hash = loaded.size();
+    for (const GlobalRange& range : {loaded.front(), loaded.back()})
+      hash = (hash + range.begin) * 0x9e3779b97f4a7c15u + range.end;
+    const std::lock_guard lock(at.boxes_mutex);
+    if (!Written(at)) {
+      std::vector<Directory::Box>& alike = at.boxes[hash];
+      auto box = std::find_if(alike.begin(), alike.end(), [&](const Directory::Box& known) {
+        return std::equal(loaded.begin(), loaded.end(), known.ranges.begin(), known.ranges.end());
+      });
+      if (box == alike.end()) {
+        if (!Take(sizeof(Directory::Box) + loaded.size_bytes())) return;
+        box = alike.insert(box, {{loaded.begin(), loaded.end()}, {}, 0});
+      }
+      box->last = access;
+      box->order = ++at.loads;
+      return;
+    }
+  }
+  for (const GlobalRange& range : loaded) NotePages(at, kBulkReads, range.begin, range.end, access);
+}
+
+void GlobalOrder::NotePages(Directory& at, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access) {
+  ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
+    Page* const page = PageAt(at, first);
+    if (page == nullptr) return;
+    const Lock lock(*page);
+    NoteBulk(*page, table, first, last, access);
+  });
 }
 
 GlobalOrder::Page* GlobalOrder::KnownPage(const Directory& at, uint64_t address) {
@@ -105,24 +149,15 @@ GlobalOrder::Page* GlobalOrder::PageAt(Directory& at, uint64_t address) {
   return pages_.back().get();
 }
 
-GlobalAccess* GlobalOrder::TableOf(Page& page, Table table) {
-  std::unique_ptr<GlobalAccess[]>& cells = page.tables[table];
-  const uint64_t count = kGrains[table].CellOf(kPageBytes);
-  if (cells == nullptr && Take(count * sizeof(GlobalAccess))) {
-    cells = std::make_unique<GlobalAccess[]>(count);
+// Made on first use.
+template <typename Cell>
+Cell* GlobalOrder::TableOf(Page& page, Table table, std::unique_ptr<Cell[]>& cells) {
+  const uint64_t count = std::is_same_v<Cell, Block> ? kPageBytes / kBlockBytes : kGrains[table].CellOf(kPageBytes);
+  if (cells == nullptr && Take(count * sizeof(Cell))) {
+    cells = std::make_unique<Cell[]>(count);
     if (IsWrite(table)) page.written.store(true, std::memory_order_relaxed);
   }
   return cells.get();
-}
-
-GlobalOrder::Block* GlobalOrder::BlocksOf(Page& page, Table table) {
-  std::unique_ptr<Block[]>& blocks = page.blocks[table];
-  constexpr uint64_t kCount = kPageBytes / kBlockBytes;
-  if (blocks == nullptr && Take(kCount * sizeof(Block))) {
-    blocks = std::make_unique<Block[]>(kCount);
-    if (IsWrite(table)) page.written.store(true, std::memory_order_relaxed);
-  }
-  return blocks.get();
 }
 
 GlobalAccess GlobalOrder::WordOf(const Block& block, uint64_t k) {
@@ -145,9 +180,18 @@ const GlobalAccess* GlobalOrder::CellOf(const Page& page, Table table, uint64_t 
     if (blocks == nullptr) return nullptr;
     const Block& block = blocks[cell / 4];
     if (!block.apart) return word = WordOf(block, cell % 4), &word;
+    return &page.words[table][cell];
   }
-  const GlobalAccess* const cells = page.tables[table].get();
-  return cells == nullptr ? nullptr : &cells[cell];
+  const BulkTable& bulk = page.BulkOf(table);
+  if (bulk.cells == nullptr) return nullptr;
+  const BulkTable::Cell& held = bulk.cells[cell];
+  if (held.bytes == 0) {
+    word = {};
+  } else {
+    word = bulk.accesses[held.access];
+    word.bytes = held.bytes;
+  }
+  return &word;
 }
 
 bool GlobalOrder::AllOver(const Page& page, const PageAccess& lanes, const GlobalViewer& warp) {
@@ -163,7 +207,7 @@ bool GlobalOrder::AllOver(const Page& page, const PageAccess& lanes, const Globa
     if (blocks == nullptr || !(lanes.write || IsWrite(table))) continue;
     for (uint64_t b = begin / kBlockBytes; b * kBlockBytes < end; ++b) {
       if (blocks[b].apart) {
-        const GlobalAccess* const words = &page.tables[table][4 * b];
+        const GlobalAccess* const words = &page.words[table][4 * b];
         if (!std::all_of(words, words + 4, over)) return false;
       } else if (!over(blocks[b])) {
         return false;
@@ -171,18 +215,21 @@ bool GlobalOrder::AllOver(const Page& page, const PageAccess& lanes, const Globa
     }
   }
   for (const Table table : {kBulkWrites, kBulkReads}) {
-    const GlobalAccess* const cells = page.tables[table].get();
-    if (cells == nullptr || !(lanes.write || IsWrite(table))) continue;
+    const BulkTable& bulk = page.BulkOf(table);
+    if (bulk.cells == nullptr || !(lanes.write || IsWrite(table))) continue;
     const Grain grain = kGrains[table];
     for (uint64_t cell = grain.CellOf(begin); cell <= grain.CellOf(end - 1); ++cell) {
-      if ((cells[cell].flags & GlobalAccess::kPending) != 0 || !over(cells[cell])) return false;
+      if (bulk.cells[cell].bytes == 0) continue;
+      const GlobalAccess& held = bulk.accesses[bulk.cells[cell].access];
+      if ((held.flags & GlobalAccess::kPending) != 0 || !over(held)) return false;
     }
   }
   return true;
 }
 
 void GlobalOrder::NoteBlocks(Page& page, const PageAccess& lanes) {
-  Block* const blocks = BlocksOf(page, lanes.write ? kWordWrites : kWordReads);
+  const Table table = lanes.write ? kWordWrites : kWordReads;
+  Block* const blocks = TableOf(page, table, page.blocks[table]);
   if (blocks == nullptr) return;
   const GlobalAccess& access = lanes.access;
   Block block{access.cluster, access.clock, access.agent, access.fences, 0, 0, 0xf, false, {}};
@@ -218,7 +265,7 @@ bool GlobalOrder::Join(Block& block, uint32_t first, uint32_t last, const Global
 
 void GlobalOrder::NoteLane(Page& page, const PageAccess& lane) {
   const Table table = lane.write ? kWordWrites : kWordReads;
-  Block* const blocks = BlocksOf(page, table);
+  Block* const blocks = TableOf(page, table, page.blocks[table]);
   if (blocks == nullptr) return;
   const bool fits = lane.access.flags == 0 && lane.lane_bytes >= 4;
   for (uint64_t at = lane.address; at < lane.end; at = (at / kBlockBytes + 1) * kBlockBytes) {
@@ -228,12 +275,12 @@ void GlobalOrder::NoteLane(Page& page, const PageAccess& lane) {
       const auto first = static_cast<uint32_t>(at % kBlockBytes / 4);
       const auto last = static_cast<uint32_t>((end - 1) % kBlockBytes / 4);
       if (fits && Join(block, first, last, lane.access)) continue;
-      GlobalAccess* const words = TableOf(page, table);
+      GlobalAccess* const words = TableOf(page, table, page.words[table]);
       if (words == nullptr) continue;
       for (uint64_t k = 0; k < 4; ++k) words[at % kPageBytes / kBlockBytes * 4 + k] = WordOf(block, k);
       block.apart = true;
     }
-    Note(page, table, at, end, lane.access);
+    NoteWords(page, table, at, end, lane.access);
   }
 }
 
@@ -269,7 +316,7 @@ GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t en
                                const GlobalAccess& access, const Fenced& fenced) {
   GlobalRival rival;
   NoteWrite(directory, write);
-  if (!directory.written.load(std::memory_order_relaxed)) return rival;  // not written: most operands
+  if (!Written(directory)) return rival;
   ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
     Page* const page = write ? PageAt(directory, first) : KnownPage(directory, first);
     if (page == nullptr || !(write || page->written.load(std::memory_order_relaxed))) return;
@@ -279,25 +326,77 @@ GlobalRival GlobalOrder::Issue(Directory& directory, uint64_t begin, uint64_t en
     if (!write) return;
     if (!rival) rival = Check(*page, kWordReads, first, last, who, access, kNoFenceNeeded);
     if (!rival) rival = Check(*page, kBulkReads, first, last, who, access, kNoFenceNeeded);
-    Note(*page, kBulkWrites, first, last, access);
+    NoteBulk(*page, kBulkWrites, first, last, access);
   });
   return Believe(rival, who.cluster);
 }
 
-void GlobalOrder::Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access) {
-  GlobalAccess* const cells = TableOf(page, table);
+// REQUIRES: a table of words.
+void GlobalOrder::NoteWords(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access) {
+  GlobalAccess* const words = TableOf(page, table, page.words[table]);
+  if (words == nullptr) return;
+  const Grain grain = kGrains[table];
+  for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
+    GlobalAccess& word = words[grain.CellOf(at % kPageBytes)];
+    // Neighbours in one word by the same access.
+    const bool same = word.cluster == access.cluster && word.agent == access.agent && word.clock == access.clock &&
+                      word.lane == access.lane && word.line == access.line;
+    const auto before = same ? word.bytes : uint16_t{0};
+    word = access;
+    word.bytes = static_cast<uint16_t>(before | BitsOf(grain, at, begin, end, false));
+  }
+}
+
+std::optional<uint16_t> GlobalOrder::NumberOf(BulkTable& table, const GlobalAccess& access) {
+  std::vector<GlobalAccess>& all = table.accesses;
+  const auto latest = std::find(all.rbegin(), all.rend(), access);
+  if (latest != all.rend()) return static_cast<uint16_t>(all.rend() - latest - 1);
+  constexpr size_t kMost = 128;  // more than a page has cells
+  if (all.size() == kMost) return std::nullopt;
+  if (all.size() == all.capacity()) {
+    const size_t more = std::max<size_t>(4, all.size());
+    if (!Take(more * sizeof(GlobalAccess))) return std::nullopt;
+    all.reserve(all.size() + more);
+  }
+  all.push_back(access);
+  return static_cast<uint16_t>(all.size() - 1);
+}
+
+// REQUIRES: a table of bulk copies.
+void GlobalOrder::NoteBulk(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access) {
+  BulkTable& bulk = page.BulkOf(table);
+  BulkTable::Cell* const cells = TableOf(page, table, bulk.cells);
   if (cells == nullptr) return;
+  std::optional<uint16_t> number = NumberOf(bulk, access);
+  if (!number) {
+    DropUnused(bulk, kGrains[table].CellOf(kPageBytes));
+    if (!(number = NumberOf(bulk, access))) return;
+  }
   const Grain grain = kGrains[table];
   for (uint64_t at = grain.StartOf(begin); at < end; at += grain.step()) {
     const uint16_t bytes = BitsOf(grain, at, begin, end, false);
     if (bytes == 0) continue;
-    GlobalAccess& cell = cells[grain.CellOf(at % kPageBytes)];
+    BulkTable::Cell& cell = cells[grain.CellOf(at % kPageBytes)];
     // Neighbours in one cell by the same access.
-    const bool same = cell.cluster == access.cluster && cell.agent == access.agent && cell.clock == access.clock &&
-                      cell.lane == access.lane && cell.line == access.line;
-    const auto before = same ? cell.bytes : uint16_t{0};
-    cell = access;
-    cell.bytes = static_cast<uint16_t>(before | bytes);
+    const auto before = cell.access == *number ? cell.bytes : uint16_t{0};
+    cell = {*number, static_cast<uint16_t>(before | bytes)};
+  }
+}
+
+void GlobalOrder::DropUnused(BulkTable& table, uint64_t cells) {
+  const std::vector<GlobalAccess> before = std::move(table.accesses);
+  table.accesses.clear();
+  table.accesses.reserve(before.capacity());
+  std::vector<int> numbers(before.size(), -1);
+  for (uint64_t c = 0; c < cells; ++c) {
+    BulkTable::Cell& cell = table.cells[c];
+    if (cell.bytes == 0) continue;
+    int& number = numbers[cell.access];
+    if (number < 0) {
+      number = static_cast<int>(table.accesses.size());
+      table.accesses.push_back(before[cell.access]);
+    }
+    cell.access = static_cast<uint16_t>(number);
   }
 }
 
@@ -407,14 +506,9 @@ GlobalOrder::LaneRivals GlobalOrder::TouchLanes(Directory& at, const LaneAccesse
   return rivals;
 }
 
-void GlobalOrder::Finish(Directory& directory, uint64_t begin, uint64_t end, bool write, const GlobalAccess& access) {
-  NoteWrite(directory, write);
-  ForEachPage(begin, end, [&](uint64_t first, uint64_t last) {
-    Page* const page = PageAt(directory, first);
-    if (page == nullptr) return;
-    const Lock lock(*page);
-    Note(*page, write ? kBulkWrites : kBulkReads, first, last, access);
-  });
+void GlobalOrder::FinishStore(Directory& directory, uint64_t begin, uint64_t end, const GlobalAccess& access) {
+  NoteWrite(directory, true);
+  NotePages(directory, kBulkWrites, begin, end, access);
 }
 
 void GlobalOrder::Release(const uint8_t* word, uint32_t cluster, VectorClock told, const VectorClock& fenced) {

@@ -17,7 +17,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +57,12 @@ struct GlobalAccess {
   uint8_t flags = 0;
 
   Epoch moment() const { return {agent, lane, clock}; }
+  bool operator==(const GlobalAccess&) const = default;
+};
+
+struct GlobalRange {
+  uint64_t begin, end;
+  bool operator==(const GlobalRange&) const = default;
 };
 
 struct GlobalRival {
@@ -106,8 +114,11 @@ class GlobalOrder {
   // write is recorded as pending.
   GlobalRival Issue(Directory& at, uint64_t begin, uint64_t end, bool write, const GlobalViewer& who,
                     const GlobalAccess& access, const Fenced& fenced);
-  // The copy is complete: at the moment of `access`.
-  void Finish(Directory& at, uint64_t begin, uint64_t end, bool write, const GlobalAccess& access);
+  // Whether a bulk load there can find a rival.
+  static bool Written(const Directory& at);
+  // The copy is complete: at the moment of `access`. FinishLoad: of all that an operation has loaded there.
+  void FinishLoad(Directory& at, std::span<const GlobalRange> loaded, const GlobalAccess& access);
+  void FinishStore(Directory& at, uint64_t begin, uint64_t end, const GlobalAccess& access);
 
   // ---- words by which clusters synchronise ----
   void Release(const uint8_t* word, uint32_t cluster, VectorClock told, const VectorClock& fenced);
@@ -118,7 +129,7 @@ class GlobalOrder {
   static constexpr uint64_t kPageBytes = 1024;
   static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
   static constexpr size_t kMostWords = 1 << 16;
-  enum Table : uint8_t { kWordWrites, kWordReads, kBulkWrites, kBulkReads, kTables };
+  enum Table : uint8_t { kWordWrites, kWordReads, kBulkWrites, kBulkReads };
   // Tables are allocated on first use: most pages are read by bulk copies and by nothing else.
   // The words of 16 bytes whose last accesses were weak ones of one moment, by one lane or by consecutive lanes. All
   // others have a table of words.
@@ -130,11 +141,23 @@ class GlobalOrder {
     bool apart;
     std::array<int32_t, 4> lines;
   };
+  // A page has few bulk copies, each with many cells.
+  struct BulkTable {
+    struct Cell {
+      uint16_t access, bytes;  // bytes 0: none
+    };
+    std::vector<GlobalAccess> accesses;  // some that no cell has any more
+    std::unique_ptr<Cell[]> cells;       // null: there was none
+  };
   struct Page {
     std::atomic_flag busy;
     std::atomic<bool> written{false};  // there is a table of writes
-    std::array<std::unique_ptr<GlobalAccess[]>, kTables> tables;
-    std::array<std::unique_ptr<Block[]>, 2> blocks;  // of kWordWrites and kWordReads
+    std::array<std::unique_ptr<Block[]>, 2> blocks;        // of kWordWrites and kWordReads
+    std::array<std::unique_ptr<GlobalAccess[]>, 2> words;  // of the same, where blocks are apart
+    std::array<BulkTable, 2> bulk;                         // of kBulkWrites and kBulkReads
+
+    BulkTable& BulkOf(Table table) { return bulk[table - kBulkWrites]; }
+    const BulkTable& BulkOf(Table table) const { return bulk[table - kBulkWrites]; }
   };
   static constexpr bool IsWords(Table table) { return table == kWordWrites || table == kWordReads; }
   static constexpr bool IsBulk(Table table) { return table == kBulkWrites || table == kBulkReads; }
@@ -153,13 +176,13 @@ class GlobalOrder {
     Page& page_;
   };
 
-  static void NoteWrite(Directory& at, bool write);
+  void NoteWrite(Directory& at, bool write);
   // nullptr: nothing of it was recorded yet.
   static Page* KnownPage(const Directory& at, uint64_t address);
   Page* PageAt(Directory& at, uint64_t address);
   bool Take(uint64_t bytes);
-  GlobalAccess* TableOf(Page& page, Table table);
-  Block* BlocksOf(Page& page, Table table);
+  template <typename Cell>
+  Cell* TableOf(Page& page, Table table, std::unique_ptr<Cell[]>& cells);
   static GlobalAccess WordOf(const Block& block, uint64_t k);
   // nullptr: nothing of that table was recorded yet. `word`: room for one that is recorded with others.
   static const GlobalAccess* CellOf(const Page& page, Table table, uint64_t cell, GlobalAccess& word);
@@ -191,7 +214,13 @@ class GlobalOrder {
   GlobalRival Believe(const GlobalRival& rival, uint32_t cluster) const {
     return blind_.load(std::memory_order_relaxed) && rival.access.cluster != cluster ? GlobalRival{} : rival;
   }
-  void Note(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
+  void NoteWords(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
+  void NoteBulk(Page& page, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
+  // The number of an access in the list of a table.
+  std::optional<uint16_t> NumberOf(BulkTable& table, const GlobalAccess& access);
+  // Drops the accesses of the list that no cell has.
+  static void DropUnused(BulkTable& table, uint64_t cells);
+  void NotePages(Directory& at, Table table, uint64_t begin, uint64_t end, const GlobalAccess& access);
   // Calls visit(begin, end) for each page's part of a range.
   template <typename Visit>
   static void ForEachPage(uint64_t begin, uint64_t end, Visit visit) {
@@ -220,8 +249,19 @@ struct GlobalOrder::Directory {
   static constexpr uint64_t kLeafPages = 128;
   using Leaf = std::array<std::atomic<Page*>, kLeafPages>;
 
+  // Bulk loads of one box, which are recorded for its pages when something is written there for the first time: most
+  // operands never are, and their boxes are loaded again and again.
+  struct Box {
+    std::vector<GlobalRange> ranges;
+    GlobalAccess last;
+    uint64_t order;  // of the last load among all
+  };
+
   std::atomic<bool> written{false};  // something has been written there
   uint64_t first = 0;                // page
+  std::mutex boxes_mutex;            // of what follows, and of a change of `written`
+  std::unordered_map<uint64_t, std::vector<Box>> boxes;  // by a hash of their ranges
+  uint64_t loads = 0;
   std::unique_ptr<std::atomic<Leaf*>[]> leaves;
   std::vector<std::unique_ptr<Leaf>> owned;  // the same
 };

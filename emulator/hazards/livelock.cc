@@ -120,9 +120,7 @@ std::string Cluster::DescribeSpin(const Spin& spin) const {
     joint = " and ";
   }
   for (const uint32_t offset : spin.barriers) {
-    const BarrierSlot* slot = nullptr;
-    if (const auto known = spin.warp->cta().barriers.find(offset); known != spin.warp->cta().barriers.end())
-      slot = &known->second;
+    const BarrierSlot* const slot = spin.warp->cta().cluster().FindBarrier(spin.warp->cta(), offset);
     if (slot == nullptr) continue;
     text += Cat(joint, "the mbarrier at shared offset ", offset, " (phase ", slot->state.phase(), ", ",
                 slot->state.pending(), " of ", slot->state.expected(), " arrivals pending, ", slot->state.bytes(),

@@ -38,6 +38,20 @@ bool QueuedAfter(const OpRecord& first, const AsyncOp& op, QueueOrder order) {
 
 // ---- mbarriers ----
 
+void BarrierSlot::Reset() {
+  state = {};
+  for (auto& ops : told) ops.clear();
+  agent = 0;
+  past = settled_ = 0;
+  initialised = {};
+  init_fenced = false;
+  lanes.Clear();
+  arrivers.clear();
+  for (auto* clocks : {&clocks_, &far_clocks_}) {
+    for (VectorClock& clock : *clocks) clock.Clear();
+  }
+}
+
 void BarrierSlot::Settle() {
   for (; settled_ != state.phase(); ++settled_) {
     clocks_[settled_ & 1].Learn({agent, kAllLanes, past + settled_ + 1});
@@ -46,7 +60,7 @@ void BarrierSlot::Settle() {
   }
 }
 
-void BarrierSlot::Tell(const std::vector<OpHandle>& ops) {
+void BarrierSlot::Tell(std::span<const OpHandle> ops) {
   Settle();
   auto& waiting = told[settled_ & 1];
   for (const OpHandle& op : ops) {
@@ -108,20 +122,22 @@ void Cluster::NoteLaneArrival(BarrierSlot& slot, Warp& warp, int lane, uint32_t 
 }
 
 BarrierSlot& Cluster::MakeBarrier(Cta& cta, uint32_t offset) {
-  const auto [slot, fresh] = cta.barriers.try_emplace(offset);
-  if (!fresh || !checks()) return slot->second;
-  const auto [agent, new_address] = barrier_agents_.try_emplace({cta.rank(), offset}, uint16_t{0}, 0u);
-  if (new_address) agent->second.first = NewAgent();
-  slot->second.agent = agent->second.first;
-  slot->second.past = agent->second.second;
-  return slot->second;
+  const auto [known, fresh] = cta.barriers.try_emplace(offset);
+  Cta::BarrierPlace& place = known->second;
+  if (fresh && checks()) place.agent = NewAgent();
+  if (!place.slot) {
+    place.slot = pools_.barriers.Take();
+    place.slot->agent = place.agent;
+    place.slot->past = place.past;
+  }
+  return *place.slot;
 }
 
 void Cluster::DropBarrier(Cta& cta, uint32_t offset) {
-  const auto slot = cta.barriers.find(offset);
-  if (slot == cta.barriers.end()) return;
-  if (checks()) barrier_agents_[{cta.rank(), offset}].second += slot->second.state.phase() + 1;
-  cta.barriers.erase(slot);
+  const auto known = cta.barriers.find(offset);
+  if (known == cta.barriers.end() || !known->second.slot) return;
+  known->second.past += known->second.slot->state.phase() + 1;
+  known->second.slot = nullptr;
 }
 
 void NamedBarrier::Complete() {
@@ -374,7 +390,7 @@ uint16_t Cluster::NewAgent() {
 }
 
 void Cluster::MakeRecord(AsyncOp& op) {
-  op.record = RecordRef(new OpRecord{});
+  op.record = pools_.records.Take();
   OpRecord& record = *op.record;
   record.issuer = op.warp;
   record.lane = op.lane;

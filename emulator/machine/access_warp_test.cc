@@ -160,7 +160,7 @@ void Disturb(AccessWorld& world, Draw& draw) {
       return other.Acquire(draw.OneIn(3) ? draw.Lanes() : kFullMask, told);
     }
     case 3: {
-      RecordRef record(new OpRecord{});
+      RecordRef record = world.host.pools.records.Take();
       record->issuer = &one;
       record->over.push_back(one.knowledge.Now(kAllLanes));
       const GranuleWord word = GranuleWord::Of(granule, (granule / 1024 + 1) * 1024);

@@ -85,23 +85,4 @@ void AsyncOp::Reset() {
   Clear(covered);
 }
 
-OpHandle OperationPool::Take() {
-  std::unique_ptr<AsyncOp> op;
-  if (free_.empty()) {
-    free_.reserve(kMost);
-    op = std::make_unique<AsyncOp>();
-  } else {
-    op = std::move(free_.back());
-    free_.pop_back();
-  }
-  return {op.release(), [this](AsyncOp* done) { Return(done); }};
-}
-
-void OperationPool::Return(AsyncOp* op) {
-  std::unique_ptr<AsyncOp> owned(op);
-  owned->Reset();
-  // Handles are released where nothing may be allocated.
-  if (free_.size() < free_.capacity()) free_.push_back(std::move(owned));
-}
-
 }  // namespace laneshift::emulator

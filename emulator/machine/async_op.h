@@ -1,4 +1,4 @@
-// An asynchronous operation, and where such operations are kept for reuse.
+// An asynchronous operation.
 //
 // Thread-safety: none; they belong to their cluster, or to the host thread that keeps them for the next one.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "emulator/decode/decoded_kernel.h"
 #include "emulator/hazards/access_shadow.h"
+#include "emulator/hazards/global_order.h"
 #include "emulator/machine/limits.h"
 #include "emulator/machine/warp.h"
 #include "emulator/units/cta_state.h"
@@ -68,7 +69,7 @@ struct OpState {
 };
 
 // An asynchronous operation from its issue until a completion mechanism of the ISA has shown its end.
-class AsyncOp : public OpState {
+class AsyncOp : public OpState, public base::Pooled<AsyncOp> {
  public:
   struct SharedUse {
     Cta* cta;
@@ -108,9 +109,6 @@ class AsyncOp : public OpState {
     bool write;
     bool in_part = false;  // only some of its bytes are written
   };
-  struct GlobalRange {
-    uint64_t begin, end;
-  };
   std::vector<SharedUse> shared;
   std::vector<TensorUse> tensor;
   std::vector<GlobalUse> global;
@@ -143,22 +141,5 @@ class AsyncOp : public OpState {
 
 // Where it was issued.
 SourcePlace PlaceOf(const AsyncOp& op);
-
-// Operations that nobody refers to any more. Invariant: they are as new, but their lists have memory.
-//
-// A kernel issues thousands of them, each with half a dozen short lists: allocating these again and again took a tenth
-// of the time of kernels with small tiles.
-class OperationPool {
- public:
-  // It returns here when the last handle is gone. REQUIRES: this pool outlives it.
-  OpHandle Take();
-  // Exchanges what the two have.
-  void Refill(OperationPool& other) { free_.swap(other.free_); }
-
- private:
-  static constexpr size_t kMost = 256;
-  void Return(AsyncOp* op);
-  std::vector<std::unique_ptr<AsyncOp>> free_;
-};
 
 }  // namespace laneshift::emulator

@@ -6,8 +6,8 @@ namespace laneshift::emulator {
 namespace {
 
 // What an operation was must not be seen in the next one that has its memory.
-TEST(OperationPool, GivesThemAsNew) {
-  OperationPool pool, other;
+TEST(AsyncOp, ComesFromItsPoolAsNew) {
+  base::Pool<AsyncOp> pool, other;
   OpHandle first = pool.Take();
   AsyncOp* const place = first.get();
   first->kind = AsyncKind::kMma;

@@ -107,7 +107,6 @@ std::unique_ptr<CtaMemory> TakeMemory(const Launch& launch, HostThread& host) {
   }
   std::unique_ptr<CtaMemory> memory = std::move(memories.back());
   memories.pop_back();
-  memory->Reset();
   return memory;
 }
 
@@ -120,7 +119,8 @@ Cluster::Cluster(const Launch& launch, uint32_t linear_index, HostThread& host, 
       cancel_(std::move(cancel)),
       linear_index_(linear_index),
       number_(launch.first_cluster + linear_index) {
-  operations_.Refill(host.operations);
+  pools_.Refill(host.pools);
+  pending_global_.Refill(host.pending_global);
   if (launch.machine->completion == Completion::kRandom)
     random_.emplace(Mix(Mix(launch.machine->seed, launch.serial), linear_index));
   const GridShape& shape = launch.shape;
@@ -147,6 +147,7 @@ void Cluster::Leave(HostThread& host) {
   if (fault_) return;  // what was cut short may have changed more than it has marked
   for (const auto& cta : ctas_) {
     host.kept().memories.push_back(cta->TakeMemory());
+    host.kept().memories.back()->Reset();
     for (const auto& warp : cta->warps) host.warps.Keep(warp->TakeMemory());
   }
   // All that refers to operations.
@@ -154,7 +155,9 @@ void Cluster::Leave(HostThread& host) {
   unreleased_.clear();
   pending_.clear();
   chain_ = nullptr;
-  host.operations.Refill(operations_);
+  host.pools.Refill(pools_);
+  pending_global_.Clear();
+  host.pending_global.Refill(pending_global_);
 }
 
 void Cluster::NotePolicies(PolicySet used) {
@@ -388,11 +391,11 @@ void Cluster::CheckExit(Cta& cta) {
         HazardKind::kRemoteLifetime, place,
         Cat("CTA rank ", cta.rank(), ", whose shared memory this uses, ended without waiting for it"));
   }
-  for (const auto& [offset, slot] : cta.barriers) {
-    if (slot.state.bytes() == 0) continue;
+  for (const auto& [offset, place] : cta.barriers) {
+    if (!place.slot || place.slot->state.bytes() == 0) continue;
     machine().hazards->Add(HazardKind::kBarrierUnbalanced, end,
-                           Cat("the mbarrier at shared offset ", offset, " ends in phase ", slot.state.phase(),
-                               " with ", slot.state.bytes(), " bytes outstanding"));
+                           Cat("the mbarrier at shared offset ", offset, " ends in phase ", place.slot->state.phase(),
+                               " with ", place.slot->state.bytes(), " bytes outstanding"));
   }
   for (const auto& block : cta.allocator.live()) {
     machine().hazards->Add(HazardKind::kLeakedTensor, cta.warps[0]->Here(-1),
@@ -404,7 +407,7 @@ void Cluster::CheckExit(Cta& cta) {
 
 BarrierSlot* Cluster::FindBarrier(Cta& cta, uint32_t offset) {
   const auto known = cta.barriers.find(offset);
-  return known == cta.barriers.end() ? nullptr : &known->second;
+  return known == cta.barriers.end() ? nullptr : known->second.slot.get();
 }
 
 void Cluster::ReleaseTold(BarrierSlot& barrier, uint32_t parity) {

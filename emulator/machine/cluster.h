@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "emulator/hazards/global_order.h"
 #include "emulator/hazards/report.h"
 #include "emulator/machine/async_op.h"
+#include "emulator/machine/barrier_slot.h"
 #include "emulator/machine/cta_memory.h"
 #include "emulator/machine/event_trace.h"
 #include "emulator/machine/host_thread.h"
@@ -86,56 +88,6 @@ struct Launch {
 // Static and dynamic, per CTA.
 uint32_t SharedBytesOf(const Launch& launch);
 
-// Arrivals of single lanes at an mbarrier: whether the lanes of a warp keep step.
-class LaneArrivals {
- public:
-  // `lane` arrives in `phase`. True: it has waited for nothing since it arrived in an earlier phase, with other lanes.
-  bool Arrive(const Warp& warp, int lane, uint32_t phase);
-  // The warp completes the phase. True: a lane of it arrived twice, and another one that usually arrives has not.
-  bool Complete(const Warp& warp, uint32_t phase);
-
- private:
-  struct Of {
-    const Warp* warp;
-    uint32_t phase, once, twice;           // the lanes that have arrived in this phase, and those that have twice
-    uint32_t earlier, together;            // that arrived in an earlier phase, last and ever, each time with others
-    std::array<uint32_t, kLanes> waits{};  // Warp::waits when they arrived last
-  };
-  Of& At(const Warp& warp, uint32_t phase);
-  std::vector<Of> warps_;
-};
-
-// An mbarrier object and what its phases publish.
-class BarrierSlot {
- public:
-  Mbarrier state;
-  // Operations whose completion a phase covers, by phase parity.
-  std::array<std::vector<OpHandle>, 2> told;
-
-  // The current phase will cover the completion of these operations. Call before the arrival or the bytes that may
-  // end it.
-  void Tell(const std::vector<OpHandle>& ops);
-  // What arrivals of the current phase publish, from the object's own CTA or from others. Call before they arrive.
-  VectorClock& Gathering(bool far = false);
-  // What the last phase of this parity has published. REQUIRES: that phase is complete.
-  const VectorClock& Told(uint32_t parity, bool far = false);
-
-  uint16_t agent = 0;  // of its phases
-  uint32_t past = 0;   // phases of earlier objects at this address
-  Epoch initialised;
-  bool init_fenced = false;     // by fence.mbarrier_init
-  LaneArrivals lanes;           // of warps that arrive with several lanes
-  std::vector<Warp*> arrivers;  // all that have ever arrived, or issued what arrives
-  void NoteArriver(Warp* warp) {
-    if (std::find(arrivers.begin(), arrivers.end(), warp) == arrivers.end()) arrivers.push_back(warp);
-  }
-
- private:
-  void Settle();
-  uint32_t settled_ = 0;  // the phase to which clocks_ belong
-  std::array<VectorClock, 2> clocks_, far_clocks_;
-};
-
 struct NamedBarrier {
   uint64_t generation = 0;
   uint32_t arrived = 0;
@@ -196,7 +148,13 @@ class Cta {
   uint32_t live_threads() const;
   bool done() const;
   std::vector<std::unique_ptr<Warp>> warps;
-  std::unordered_map<uint32_t, BarrierSlot> barriers;
+  // What has been an mbarrier there, and what the objects at one address have in common.
+  struct BarrierPlace {
+    BarrierRef slot;     // null: none at present
+    uint16_t agent = 0;  // of all of them, with hazard checks
+    uint32_t past = 0;   // phases of those that are gone
+  };
+  std::unordered_map<uint32_t, BarrierPlace> barriers;  // by offset
   std::array<NamedBarrier, 16> named;
   std::vector<Rendezvous> warpgroups;
   TensorMemoryAllocator allocator;
@@ -287,7 +245,7 @@ class Cluster {
   uint64_t Tick() { return ++clock_; }
 
   // ---- asynchronous operations ----
-  OpHandle NewOperation() { return operations_.Take(); }
+  OpHandle NewOperation() { return pools_.operations.Take(); }
   // Registers what the operation accesses, reports hazards with pending ones, and completes it if the policy is
   // eager. False after a fault.
   bool Issue(const OpHandle& op);
@@ -401,6 +359,9 @@ class Cluster {
   bool AnyProxyFence(const Warp& user, int lane_of_user, ProxySpace space, Covers covers) const;
   // global_access.cc
   GlobalOrder::Directory* DirectoryOf(uint64_t address, uint64_t bytes, const Allocation* allocation = nullptr);
+  // Calls body(directory, ranges) for each run of ranges in one allocation.
+  template <typename Body>
+  void ForEachDirectory(std::span<const GlobalRange> ranges, Body body);
   GlobalAccess AccessBy(const Warp& warp, int lane, int line) const;
   VectorClock FencedBefore(const Warp& warp, int lane) const;
   bool StoreIsFenced(const GlobalAccess& store, const Warp& user, int lane_of_user);
@@ -428,7 +389,7 @@ class Cluster {
   bool TakeEffect(const OpHandle& op);
 
   const Launch& launch_;
-  OperationPool operations_;  // outlives all handles
+  ClusterPools pools_;  // outlive all that refers to operations
   EventTrace* const trace_;   // null: nobody looks
   uint64_t steps_ = 0, steps_of_running_ = 0;
   const Warp* running_ = nullptr;
@@ -462,8 +423,6 @@ class Cluster {
   std::vector<OpHandle> unreleased_;       // in issue order; released ones are dropped now and then
   std::vector<OpHandle> pending_;          // not yet complete, in issue order
   std::optional<std::mt19937_64> random_;  // of random completion: constructing one costs as much as a small CTA
-  // Addresses that have been mbarriers: their agents, and the phases of the objects that are gone.
-  std::map<std::pair<uint32_t, uint32_t>, std::pair<uint16_t, uint32_t>> barrier_agents_;
   // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
   std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
   uint16_t next_agent_ = 0;

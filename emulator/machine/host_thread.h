@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "emulator/machine/async_op.h"
+#include "emulator/machine/barrier_slot.h"
 #include "emulator/machine/cta_memory.h"
+#include "emulator/machine/pending_ranges.h"
 #include "emulator/machine/plan_cache.h"
 #include "emulator/machine/tensor_map_cache.h"
 #include "emulator/machine/warp_memory.h"
@@ -18,6 +20,21 @@
 
 namespace laneshift::emulator {
 
+// What a kernel has thousands of, with half a dozen short lists in each: allocating these again and again took a tenth
+// of the time of kernels with small tiles.
+struct ClusterPools {
+  base::Pool<OpRecord> records;
+  base::Pool<AsyncOp> operations;
+  base::Pool<BarrierSlot> barriers;
+
+  // Exchanges what the two have that nobody uses.
+  void Refill(ClusterPools& other) {
+    records.Refill(other.records);
+    operations.Refill(other.operations);
+    barriers.Refill(other.barriers);
+  }
+};
+
 class HostThread {
  public:
   // Reusable by launches with this much shared memory, and these checks.
@@ -26,7 +43,7 @@ class HostThread {
     bool checks = false;
     PlanCache<MmaRequest, PlannedMma> mma_plans;
     PlanCache<WgmmaRequest, PlannedWgmma> wgmma_plans;
-    std::vector<std::unique_ptr<CtaMemory>> memories;  // of CTAs that have ended, not yet reset
+    std::vector<std::unique_ptr<CtaMemory>> memories;  // of CTAs that have ended, as new
   };
 
   HostThread() { kept_.push_back(std::make_unique<Kept>()); }
@@ -49,7 +66,8 @@ class HostThread {
 
   OperandBuffers operands;
   KeptWarps warps;
-  OperationPool operations;
+  ClusterPools pools;
+  PendingRanges pending_global;  // none: the memory of some
   TensorMapCache tensor_maps;
 
  private:

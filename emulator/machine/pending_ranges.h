@@ -15,15 +15,21 @@ namespace laneshift::emulator {
 class PendingRanges {
  public:
   bool empty() const { return ranges_.empty(); }
+  void Clear() {
+    while (!ranges_.empty()) Spare(ranges_.begin());
+    longest_ = 0;
+  }
+  // Exchanges the memory that the two do not use.
+  void Refill(PendingRanges& other) { spare_.swap(other.spare_); }
   void Add(uint64_t begin, uint64_t end, bool write) {
     if (spare_.empty()) {
-      ranges_.emplace(begin, Range{end, write});
+      last_added_ = ranges_.emplace_hint(AfterLast(), begin, Range{end, write});
     } else {
       Node node = std::move(spare_.back());
       spare_.pop_back();
       node.key() = begin;
       node.mapped() = {end, write};
-      ranges_.insert(std::move(node));
+      last_added_ = ranges_.insert(AfterLast(), std::move(node));
     }
     longest_ = std::max(longest_, end - begin);
   }
@@ -32,8 +38,7 @@ class PendingRanges {
     const auto [first, last] = ranges_.equal_range(begin);
     for (auto at = first; at != last; ++at) {
       if (at->second.end != end || at->second.write != write) continue;
-      Node node = ranges_.extract(at);
-      if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
+      Spare(at);
       break;
     }
     if (ranges_.empty()) longest_ = 0;
@@ -54,8 +59,18 @@ class PendingRanges {
   };
   using Node = std::multimap<uint64_t, Range>::node_type;
   static constexpr size_t kMostSpare = 1024;
-  std::multimap<uint64_t, Range> ranges_;  // by where they begin
-  std::vector<Node> spare_;                // of ranges that were removed
+  using Ranges = std::multimap<uint64_t, Range>;
+  void Spare(Ranges::const_iterator at) {
+    if (at == last_added_) last_added_ = ranges_.end();
+    Node node = ranges_.extract(at);
+    if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
+  }
+  // The ranges of a copy are added in order.
+  Ranges::const_iterator AfterLast() const { return last_added_ == ranges_.end() ? last_added_ : std::next(last_added_); }
+
+  Ranges ranges_;  // by where they begin
+  Ranges::const_iterator last_added_ = ranges_.end();
+  std::vector<Node> spare_;  // of ranges that were removed
   uint64_t longest_ = 0;
 };
 

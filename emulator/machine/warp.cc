@@ -68,6 +68,11 @@ void Warp::InitialiseSlots() {
   }
 }
 
+void OpGroups::Close() {
+  closed.push_back(std::move(open));
+  open.clear();
+}
+
 OpGroups& ThreadGroups::Of(int lane) {
   if (groups_ == nullptr) groups_ = std::make_unique<std::array<std::unique_ptr<OpGroups>, kLanes>>();
   auto& groups = (*groups_)[static_cast<size_t>(lane)];

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/pool.h"
 #include "emulator/decode/decoded_kernel.h"
 #include "emulator/hazards/fence_memory.h"
 #include "emulator/hazards/report.h"
@@ -31,7 +32,7 @@ struct CallFrame;
 class Allocation;
 class AsyncOp;
 class Cta;
-using OpHandle = std::shared_ptr<AsyncOp>;
+using OpHandle = base::Counted<AsyncOp>;
 
 // What a blocked instruction keeps between its executions.
 struct WaitState {
@@ -79,10 +80,7 @@ struct WarpState {
 struct OpGroups {
   std::vector<OpHandle> open;
   std::list<std::vector<OpHandle>> closed;
-  void Close() {
-    closed.push_back(std::move(open));
-    open.clear();
-  }
+  void Close();
 };
 
 // Those of each thread of a warp.

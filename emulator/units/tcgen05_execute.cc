@@ -188,11 +188,16 @@ class Execution {
     const bool any_disabled = AnyDisabled(cta);
     std::vector<uint32_t>& copies = buffers_.results[static_cast<size_t>(cta)];
     if (any_disabled) copies.resize(static_cast<size_t>(rows_) * n);
+    constexpr int kAdjacent = 16;  // rows in adjacent lanes, in every layout
+    for (int first = 0; first < rows_; first += kAdjacent) {
+      const int lane = LaneOf(plan_.layout, first, 0, plan_.request.d.lane);
+      uint32_t* const cells = memory.Row(lane) + plan_.request.d.column;
+      for (int r = 0; r < kAdjacent; ++r) rows[static_cast<size_t>(first + r)] = cells + r * TensorMemory::kColumns;
+    }
+    if (!any_disabled) return rows.data();
     ForEachRow([&](int m, int, int lane, int) {
       const auto row = static_cast<size_t>(m);
-      rows[row] = memory.Row(lane) + plan_.request.d.column;
-      if (!any_disabled || !Disabled(cta, lane)) return;
-      rows[row] = std::copy_n(rows[row], n, copies.data() + row * n) - n;
+      if (Disabled(cta, lane)) rows[row] = std::copy_n(rows[row], n, copies.data() + row * n) - n;
     });
     return rows.data();
   }
