@@ -54,11 +54,12 @@ struct Instruction {
   uint32_t operand_count = 0;
   uint32_t guard = kNoSlot;
   bool guard_negated = false;
-  bool watches_registers = true;  // false: the handler itself checks registers that asynchronous results are due in
+  bool watches_registers = true;  // false: no register of it can be due, or its handler checks that (async_registers.h)
   bool is_move = false;           // copies one 32-bit register
   bool is_branch = false;
   bool is_wgmma = false;
-  bool meets_wgmma = false;  // accesses registers of a wgmma (wgmma_registers.h)
+  bool meets_wgmma = false;    // accesses registers of a wgmma (async_registers.h)
+  uint8_t async_operands = 0;  // bit i: the registers of operand i are accessed asynchronously
   StateSpace space = StateSpace::kGeneric;
   bool ends_function = false;  // the exit or return at the end of a body
   bool never_returns = false;  // a trap or a failed assertion: no lane continues after it

@@ -5,12 +5,12 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "emulator/decode/async_registers.h"
 #include "emulator/decode/binders.h"
 #include "emulator/decode/calls.h"
 #include "emulator/decode/control_flow.h"
 #include "emulator/decode/decode_kernel.h"
 #include "emulator/decode/entry_registers.h"
-#include "emulator/decode/wgmma_registers.h"
 
 namespace laneshift::emulator {
 
@@ -287,7 +287,7 @@ Result<DecodedKernel> KernelDecoder::Build(const FunctionSyntax& entry) {
   }
   FindReconvergence(kernel_);
   FindClearedRegisters(kernel_);
-  MarkWgmmaRegisters(kernel_.code, kernel_.opcodes);
+  MarkAsyncRegisters(kernel_.code, kernel_.opcodes);
   for (const std::string& opcode : kernel_.opcodes) {
     kernel_.cancels_clusters |= opcode.starts_with("clusterlaunchcontrol.try_cancel");
     kernel_.lets_others_begin |= opcode == "griddepcontrol.launch_dependents";

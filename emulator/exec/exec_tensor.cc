@@ -176,7 +176,10 @@ Result<Handler> LaneHandler(const Match& match, Instruction& i, const DecodedOpe
 }
 }  // namespace
 
-Result<Handler> BindTensorLd(const Match& match, Instruction& i) { return LaneHandler(match, i, i[0], TensorLd); }
+Result<Handler> BindTensorLd(const Match& match, Instruction& i) {
+  i.async_operands = 1;
+  return LaneHandler(match, i, i[0], TensorLd);
+}
 Result<Handler> BindTensorSt(const Match& match, Instruction& i) {
   return LaneHandler(match, i, i[i.operand_count - 1], TensorSt);
 }

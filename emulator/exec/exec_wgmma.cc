@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/text.h"
+#include "emulator/decode/async_registers.h"
 #include "emulator/decode/binders.h"
 #include "emulator/exec/lanes.h"
 #include "emulator/exec/store_races.h"
@@ -306,6 +307,7 @@ Result<Handler> BindWgmma(const Match& match, Instruction& i) {
   if (a_in_registers && i[1].count != 4) return Wrong("A has four registers");
   i.watches_registers = false;
   i.is_wgmma = true;
+  i.async_operands = static_cast<uint8_t>(kAsyncD | (a_in_registers ? kAsyncA : 0) | (sparse ? 1 << 3 : 0));
   return Handler(Wgmma);
 }
 Result<Handler> BindStmatrix(const Match& match, Instruction& i) {

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "emulator/decode/async_registers.h"
 #include "emulator/decode/calls.h"
-#include "emulator/decode/wgmma_registers.h"
 #include "emulator/machine/cluster.h"
 #include "emulator/ptx/function_names.h"
 

@@ -74,29 +74,33 @@ struct LaneRanges {
   }
   // Of all lanes.
   LS_INLINE OperandRows::Range Join() const {
-    if constexpr (kFloats > 4) {
-      const auto parts = [](const Exponents& all, VectorOf<int32_t, kFloats / 2>* half) {
-        std::memcpy(half, &all, sizeof(all));
-      };
-      VectorOf<int32_t, kFloats / 2> high[2], low[2];
-      parts(greatest, high);
-      parts(least, low);
-      LaneRanges<kFloats / 2> half;
-      half.greatest = high[0] > high[1] ? high[0] : high[1];
-      half.least = low[0] < low[1] ? low[0] : low[1];
-      return half.Join();
-    } else {
-      OperandRows::Range all;
-      for (int i = 0; i < kFloats; ++i)
-        all.Include({static_cast<int16_t>(greatest[i]), static_cast<int16_t>(least[i])});
-      return all;
-    }
+    // The greatest, and the greatest of what is least, negated.
+    using Half = VectorOf<int16_t, kFloats>;
+    constexpr auto kBoth = std::make_index_sequence<2 * kFloats>();
+    auto both = Concatenated(__builtin_convertvector(greatest, Half), __builtin_convertvector(-least, Half), kBoth);
+    Fold<kFloats / 2>(both, kBoth);
+    return {both[0], static_cast<int16_t>(-both[kFloats])};
+  }
+
+ private:
+  template <typename Half, size_t... kIndex>
+  static LS_INLINE VectorOf<int16_t, sizeof...(kIndex)> Concatenated(const Half& a, const Half& b,
+                                                                     std::index_sequence<kIndex...>) {
+    return __builtin_shufflevector(a, b, kIndex...);
+  }
+  // The greatest of each half to all its elements.
+  template <int kDistance, typename Both, size_t... kIndex>
+  static LS_INLINE void Fold(Both& both, std::index_sequence<kIndex...> indices) {
+    const Both other = __builtin_shufflevector(both, both, (kIndex ^ kDistance)...);
+    both = both > other ? both : other;
+    if constexpr (kDistance > 1) Fold<kDistance / 2>(both, indices);
   }
 };
 
 template <int kFloats, bool kExponents>
-LS_INLINE OperandRows::Range Rows(const PackedRows& from, float* values, int16_t* exponents,
+LS_INLINE OperandRows::Range Rows(const PackedRows& rows, float* values, int16_t* exponents,
                                   OperandRows::Range* ranges) {
+  const PackedRows from = rows;  // apart from what is written
   if constexpr (kFloats > 4) {
     if (from.k % kFloats != 0) return Rows<kFloats / 2, kExponents>(from, values, exponents, ranges);
   }
@@ -152,7 +156,8 @@ LS_INLINE void ExchangeAll(VectorOf<float, kFloats> (&block)[kFloats]) {
 
 // kFloats rows at a time, transposed in squares.
 template <int kFloats, bool kExponents>
-LS_INLINE OperandRows::Range Columns(const PackedRows& from, size_t pitch, float* values, int16_t* exponents) {
+LS_INLINE OperandRows::Range Columns(const PackedRows& rows, size_t pitch, float* values, int16_t* exponents) {
+  const PackedRows from = rows;  // apart from what is written
   if constexpr (kFloats > 4) {
     if (from.k % kFloats != 0) return Columns<kFloats / 2, kExponents>(from, pitch, values, exponents);
   }

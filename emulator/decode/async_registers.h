@@ -1,5 +1,6 @@
-// The instructions that access registers which some wgmma of the kernel accesses too: a wgmma.fence is required between
-// such an access and the wgmma.
+// Which instructions can meet registers that asynchronous operations (tcgen05.ld, wgmma) read or write.
+//
+// Most never do, so that the checks of a warp that has such operations under way are few.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -23,8 +24,12 @@ void ForEachRegister(const Instruction& instruction, Visit visit) {
   }
 }
 
-// Sets Instruction::meets_wgmma. Register moves do not count: compilers put them around inline assembly, and the
-// assembler sees through them.
-void MarkWgmmaRegisters(std::vector<Instruction>& code, const std::vector<std::string>& opcodes);
+// Of Instruction::async_operands of a wgmma: D and A. The third is the metadata.
+enum : uint8_t { kAsyncD = 1, kAsyncA = 2 };
+
+// Clears Instruction::watches_registers where no asynchronous operation can have any of the instruction's registers,
+// and sets Instruction::meets_wgmma: a wgmma.fence is required between such an access and the wgmma. There, register
+// moves do not count: compilers put them around inline assembly, and the assembler sees through them.
+void MarkAsyncRegisters(std::vector<Instruction>& code, const std::vector<std::string>& opcodes);
 
 }  // namespace laneshift::emulator
