@@ -104,6 +104,10 @@ const Exchange kExchanges[] = {
      LS_SPIN_ONE("ld.acquire.gpu.global.b32") "bar.sync 0;\n" LS_BULK_GET},
     {"BulkLoadOfUnorderedStores", LS_PUT "@%p1 st.relaxed.gpu.global.b32 [%rd2], 1;\n",
      LS_SPIN_ONE("ld.acquire.gpu.global.b32") "bar.sync 0; fence.proxy.async.global;\n" LS_BULK_GET, "global-race"},
+    {"StoreAfterABulkLoad", LS_BULK_GET "bar.sync 0; @%p1 st.release.gpu.global.b32 [%rd2], 1;\n",
+     LS_SPIN_ONE("ld.acquire.gpu.global.b32") "bar.sync 0;\n" LS_PUT},
+    {"StoreAfterAnUnorderedBulkLoad", LS_BULK_GET "bar.sync 0; @%p1 st.relaxed.gpu.global.b32 [%rd2], 1;\n",
+     LS_SPIN_ONE("ld.relaxed.gpu.global.b32") "bar.sync 0;\n" LS_PUT, "global-race"},
     {"TwoWarpsOfACta",
      "st.global.b32 [%rd1], %r1; xor.b32 %r8, %r1, 32; mul.wide.u32 %rd6, %r8, 4; add.s64 %rd6, %rd3, "
      "%rd6;\nld.global.b32 %r5, [%rd6];\n",
@@ -173,6 +177,68 @@ ret;
   EXPECT_EQ(device.Launch(kernel, {2, 1, 1}, 1, 0, {&data}), device::kCuSuccess);
   const Report report = TakeReport();
   EXPECT_TRUE(report.Clean()) << report.Print();
+}
+
+// Where bulk copies of one page are many, those that were overwritten are forgotten, and no others.
+TEST(GlobalOrder, RemembersTheLastOfManyBulkCopies) {
+  LimitMeter meter{Limits{}};
+  GlobalMemory memory(1 << 20, &meter);
+  GlobalOrder order(meter);
+  const DecodedKernel kernel;
+  const GridShape shape;
+  order.AddGrid(kernel, shape, 2);
+  const Allocation* const allocation = memory.Allocate(1024);
+  GlobalOrder::Directory* const directory = order.Find(*allocation);
+  ASSERT_NE(directory, nullptr);
+  constexpr uint64_t kCells = 64;
+  const auto range_of = [&](uint64_t cell) {
+    return GlobalRange{allocation->address() + 16 * cell, allocation->address() + 16 * cell + 16};
+  };
+  GlobalAccess access;
+  access.cluster = 1;
+  std::array<int, kCells> last_store{};
+  std::mt19937 random(3);
+  // Loads before anything is stored, too.
+  for (int line = 1; line <= 3000; ++line) {
+    const uint64_t cell = random() % kCells;
+    const GlobalRange range = range_of(cell);
+    access.clock = static_cast<uint32_t>(line);
+    access.line = line;
+    if (line > 1000 && random() % 2 == 0) {
+      order.FinishStore(*directory, range.begin, range.end, access);
+      last_store[cell] = line;
+    } else {
+      // A cell of loads has 128 bytes.
+      const GlobalRange wide = range_of(cell / 8 * 8);
+      const GlobalRange loaded{wide.begin, wide.begin + 128};
+      order.FinishLoad(*directory, {&loaded, 1}, access);
+    }
+  }
+  const Knowledge nothing(0);
+  GlobalAccess other;
+  other.cluster = 2;
+  for (uint64_t cell = 0; cell < kCells; ++cell) {
+    const GlobalRange range = range_of(cell);
+    const GlobalViewer viewer{&nothing, 0, 2};
+    const auto line_of = [&](bool write) {
+      return order.Issue(*directory, range.begin, range.end, write, viewer, other, [](const auto&) { return true; })
+          .access.line;
+    };
+    ASSERT_GT(last_store[cell], 0);
+    EXPECT_EQ(line_of(false), last_store[cell]) << "cell " << cell;
+  }
+  // A write meets the last load where nothing was stored.
+  const Allocation* const read_only = memory.Allocate(1024);
+  GlobalOrder::Directory* const of_reads = order.Find(*read_only);
+  const GlobalRange all{read_only->address(), read_only->address() + 1024};
+  for (const int line : {7, 8}) {
+    access.line = line;
+    order.FinishLoad(*of_reads, {&all, 1}, access);
+  }
+  const GlobalRival rival = order.Touch(*of_reads, all.begin + 512, 4, true, GlobalViewer{&nothing, 0, 2}, other);
+  EXPECT_EQ(rival.kind, GlobalRival::Kind::kRace);
+  EXPECT_EQ(rival.access.line, 8);
+  EXPECT_TRUE(rival.bulk && !rival.wrote);
 }
 
 }  // namespace
