@@ -59,6 +59,11 @@ bool GlobalOrder::Take(uint64_t bytes) {
   return false;
 }
 
+void GlobalOrder::Give(uint64_t bytes) {
+  taken_ -= bytes;
+  meter_.Give(bytes);
+}
+
 GlobalOrder::Directory* GlobalOrder::Find(const Allocation& allocation) {
   {
     const std::shared_lock lock(mutex_);
@@ -85,9 +90,12 @@ void GlobalOrder::NoteWrite(Directory& at, bool write) {
     for (const Directory::Box& box : alike) boxes.push_back(&box);
   }
   std::sort(boxes.begin(), boxes.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
+  uint64_t bytes = 0;
   for (const Directory::Box* box : boxes) {
     for (const GlobalRange& range : box->ranges) NotePages(at, kBulkReads, range.begin, range.end, box->last);
+    bytes += box->HostBytes();
   }
+  Give(bytes);
   at.boxes.clear();
   at.written.store(true, std::memory_order_relaxed);
 }
@@ -106,8 +114,9 @@ void GlobalOrder::FinishLoad(Directory& at, std::span<const GlobalRange> loaded,
         return std::equal(loaded.begin(), loaded.end(), known.ranges.begin(), known.ranges.end());
       });
       if (box == alike.end()) {
-        if (!Take(sizeof(Directory::Box) + loaded.size_bytes())) return;
-        box = alike.insert(box, {{loaded.begin(), loaded.end()}, {}, 0});
+        Directory::Box fresh{{loaded.begin(), loaded.end()}, {}, 0};
+        if (!Take(fresh.HostBytes())) return;
+        box = alike.insert(box, std::move(fresh));
       }
       box->last = access;
       box->order = ++at.loads;

@@ -151,7 +151,7 @@ class GlobalOrder {
   };
   struct Page {
     std::atomic_flag busy;
-    std::atomic<bool> written{false};  // there is a table of writes
+    std::atomic<bool> written{false};                      // there is a table of writes
     std::array<std::unique_ptr<Block[]>, 2> blocks;        // of kWordWrites and kWordReads
     std::array<std::unique_ptr<GlobalAccess[]>, 2> words;  // of the same, where blocks are apart
     std::array<BulkTable, 2> bulk;                         // of kBulkWrites and kBulkReads
@@ -181,6 +181,7 @@ class GlobalOrder {
   static Page* KnownPage(const Directory& at, uint64_t address);
   Page* PageAt(Directory& at, uint64_t address);
   bool Take(uint64_t bytes);
+  void Give(uint64_t bytes);
   template <typename Cell>
   Cell* TableOf(Page& page, Table table, std::unique_ptr<Cell[]>& cells);
   static GlobalAccess WordOf(const Block& block, uint64_t k);
@@ -255,11 +256,13 @@ struct GlobalOrder::Directory {
     std::vector<GlobalRange> ranges;
     GlobalAccess last;
     uint64_t order;  // of the last load among all
+
+    uint64_t HostBytes() const { return sizeof(Box) + ranges.size() * sizeof(GlobalRange); }
   };
 
-  std::atomic<bool> written{false};  // something has been written there
-  uint64_t first = 0;                // page
-  std::mutex boxes_mutex;            // of what follows, and of a change of `written`
+  std::atomic<bool> written{false};                      // something has been written there
+  uint64_t first = 0;                                    // page
+  std::mutex boxes_mutex;                                // of what follows, and of a change of `written`
   std::unordered_map<uint64_t, std::vector<Box>> boxes;  // by a hash of their ranges
   uint64_t loads = 0;
   std::unique_ptr<std::atomic<Leaf*>[]> leaves;

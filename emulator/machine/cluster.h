@@ -389,8 +389,8 @@ class Cluster {
   bool TakeEffect(const OpHandle& op);
 
   const Launch& launch_;
-  ClusterPools pools_;  // outlive all that refers to operations
-  EventTrace* const trace_;   // null: nobody looks
+  ClusterPools pools_;       // outlive all that refers to operations
+  EventTrace* const trace_;  // null: nobody looks
   uint64_t steps_ = 0, steps_of_running_ = 0;
   const Warp* running_ = nullptr;
   MemoryLedger ledger_;  // outlives what it counts

@@ -66,7 +66,9 @@ class PendingRanges {
     if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
   }
   // The ranges of a copy are added in order.
-  Ranges::const_iterator AfterLast() const { return last_added_ == ranges_.end() ? last_added_ : std::next(last_added_); }
+  Ranges::const_iterator AfterLast() const {
+    return last_added_ == ranges_.end() ? last_added_ : std::next(last_added_);
+  }
 
   Ranges ranges_;  // by where they begin
   Ranges::const_iterator last_added_ = ranges_.end();

@@ -72,31 +72,6 @@ struct PlainSums {
     cells.template Store<kFloats>(m0, r, n, lanes, words);
   }
 
-  template <int kFloats, int kVectors, int kRows>
-  LS_INLINE void AddProducts(const float* const* rows, const float* columns, Floats<kFloats> (*sum)[kVectors]) const {
-    // The compiler keeps these in registers, if every index is known.
-    Floats<kFloats> own[kRows][kVectors];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) own[r][v] = sum[r][v];
-    }
-    for (int i = 0; i < a.k(); ++i, columns += b.pitch()) {
-      Floats<kFloats> y[kVectors];
-      LoadVectors<kVectors>(columns, y);
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) own[r][v] += rows[r][i] * y[v];
-      }
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = own[r][v];
-    }
-  }
-
   // A block that lies in D as a whole goes without a question for each row.
   template <int kFloats, int kVectors, int kRows>
   LS_INLINE void LoadBlock(int m0, int n0, Floats<kFloats> (*sum)[kVectors]) const {
@@ -154,7 +129,7 @@ struct PlainSums {
     }
     Floats<kFloats> sum[kRows][kVectors];
     LoadBlock<kFloats, kVectors, kRows>(m0, n0, sum);
-    AddProducts<kFloats, kVectors, kRows>(values, b.values() + n0, sum);
+    AddProducts<kFloats, kVectors, kRows>(values, b, n0, 0, a.k(), sum);
     StoreBlock<kFloats, kVectors, kRows>(m0, n0, sum);
   }
 };

@@ -35,28 +35,6 @@ class TowardZero {
   const int before_;
 };
 
-// The uncut products of elements `first` to `last`, summed.
-template <int kFloats, int kVectors, int kRows>
-LS_INLINE void SumProducts(const float* const* rows, const OperandRows& b, int n0, int first, int last,
-                           Floats<kFloats> (*sum)[kVectors]) {
-  Floats<kFloats> own[kRows][kVectors] = {};
-  const float* columns = b.values() + n0 + Offset(first, static_cast<size_t>(b.pitch()));
-  for (int i = first; i < last; ++i, columns += b.pitch()) {
-    Floats<kFloats> y[kVectors];
-    LoadVectors<kVectors>(columns, y);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) own[r][v] += rows[r][i] * y[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = own[r][v];
-  }
-}
-
 template <typename Cells>
 class RegularSums {
  public:
@@ -223,8 +201,8 @@ class RegularSums {
     for (int first = 0; first < k; first += kChunk) {
       const int last = std::min(first + kChunk, k);
       if constexpr (kWhole) {
-        Floats<kFloats> own[kRows][kVectors];
-        SumProducts<kFloats, kVectors, kRows>(block.values, b_, n0, first, last, own);
+        Floats<kFloats> own[kRows][kVectors] = {};
+        AddProducts<kFloats, kVectors, kRows>(block.values, b_, n0, first, last, own);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2

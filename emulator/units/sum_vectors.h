@@ -124,6 +124,34 @@ LS_INLINE void TopExponents(const int16_t* const* rows, const OperandRows& b, in
   for (int r = 0; r < kRows; ++r) top[r] = own[r];
 }
 
+// Adds the products of elements `first` to `last` of rows of A and columns of B from n0 on.
+template <int kFloats, int kVectors, int kRows>
+LS_INLINE void AddProducts(const float* const* rows, const OperandRows& b, int n0, int first, int last,
+                           Floats<kFloats> (*sum)[kVectors]) {
+  // The compiler keeps these in registers, if every index is known.
+  Floats<kFloats> own[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) own[r][v] = sum[r][v];
+  }
+  const float* columns = b.values() + n0 + Offset(first, static_cast<size_t>(b.pitch()));
+  for (int i = first; i < last; ++i, columns += b.pitch()) {
+    Floats<kFloats> y[kVectors];
+    LoadVectors<kVectors>(columns, y);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) own[r][v] += rows[r][i] * y[v];
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = own[r][v];
+  }
+}
+
 // Adds the products of elements `first` to `last`, each cut to a multiple of 1 / scale, in units of that.
 template <int kFloats, int kVectors, int kRows>
 LS_INLINE void AddCutProducts(const float* const* rows, const OperandRows& b, int n0, int first, int last,
