@@ -14,6 +14,9 @@ namespace laneshift::emulator {
 
 class PendingRanges {
  public:
+  PendingRanges() = default;
+  PendingRanges(const PendingRanges&) = delete;  // last_added_ points into it
+  PendingRanges& operator=(const PendingRanges&) = delete;
   bool empty() const { return ranges_.empty(); }
   void Clear() {
     while (!ranges_.empty()) Spare(ranges_.begin());
