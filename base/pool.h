@@ -77,7 +77,7 @@ class Pool {
 
  private:
   friend class Counted<T>;
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMost = 256;
   // Nothing is allocated: objects are released where there may be no memory. Apart, so that what ~Counted mostly does
   // is small.
   [[gnu::noinline]] void Return(T* object) {
