@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/driver/driver.h"
@@ -19,6 +20,12 @@ inline std::string ReadTestFile(const std::string& name) {
   std::ifstream file(std::string(LANESHIFT_SOURCE_DIR) + "/tests/emulator/" + name);
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void ReplaceFirst(std::string& text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
 }
 
 class TestDevice {

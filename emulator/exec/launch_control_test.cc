@@ -51,11 +51,7 @@ TEST(PairAllocation, WaitsForTheOtherCta) {
 // The CTA that comes last leaves first, and multiplies into the Tensor Memory of both before the other one goes on.
 TEST(PairAllocation, TakesTheColumnsOfBothAtOnce) {
   std::string text = ReadTestFile("rows/pair.ptx");
-  const auto replace = [&](std::string_view from, std::string_view to) {
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-  };
+  const auto replace = [&](std::string_view from, std::string_view to) { ReplaceFirst(text, from, to); };
   replace("  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;\n", "");
   replace("  tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n", "");
   replace("  ld.shared.b32 %r9, [slot];\n",

@@ -121,11 +121,7 @@ TEST(PolicyKernels, LoadWait) {
 // CTA is signalled for its own.
 TEST(PolicyKernels, PairBarrier) {
   std::string text = ReadTestFile("rows/tensor_pair.ptx");
-  const auto replace = [&](std::string_view from, std::string_view to) {
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-  };
+  const auto replace = [&](std::string_view from, std::string_view to) { ReplaceFirst(text, from, to); };
   const rows::RowProgram program = rows::ParseProgram(text);
   replace("@%p2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4+16], 128;",
           "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4+16], 64;");

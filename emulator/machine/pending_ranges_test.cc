@@ -38,5 +38,17 @@ TEST(PendingRanges, AgreesWithALinearSearch) {
   EXPECT_TRUE(ranges.empty());
 }
 
+TEST(PendingRanges, AreGoneOnceCleared) {
+  PendingRanges ranges, other;
+  for (uint64_t row = 0; row < 64; ++row) ranges.Add(1000 * row, 1000 * row + 64, true);
+  ranges.Clear();
+  EXPECT_TRUE(ranges.empty());
+  EXPECT_FALSE(ranges.Conflicts(0, 64000, true));
+  other.Refill(ranges);
+  other.Add(500, 564, true);
+  EXPECT_TRUE(other.Conflicts(563, 564, false));
+  EXPECT_FALSE(other.Conflicts(1000, 1064, true));
+}
+
 }  // namespace
 }  // namespace laneshift::emulator
