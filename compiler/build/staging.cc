@@ -19,6 +19,8 @@ int BytesOf(const StagedTile& tile, int elements) { return static_cast<int>(ir::
 int ElementsOf(const StagedTile& tile, int bytes) { return 8 * bytes / ir::BitsOf(tile.type); }
 int RowsOf(const StagedTile& tile) { return ir::FragmentLayout{tile.fragment}.Rows(); }
 int PanelsOf(const StagedTile& tile, int panel) { return tile.blocks * base::CeilDiv(tile.columns, panel); }
+// Of panels that are all alike. Threads that store have read a copy when they write it again.
+int EvenCopies(const StagedTile& tile, int panel) { return tile.bulk && PanelsOf(tile, panel) % 2 == 0 ? 2 : 1; }
 
 int LargestPowerDividing(int value, int limit) {
   int power = 1;
@@ -44,7 +46,7 @@ Staging EvenPanels(const StagedTile& tile) {
   return {.panel = panel,
           .subtile = panel,
           .layout = CopyOf(tile, RowsOf(tile), columns, swizzle),
-          .copies = PanelsOf(tile, panel) % 2 == 0 ? 2 : 1};
+          .copies = EvenCopies(tile, panel)};
 }
 
 // Panels whose rows have `line` bytes, and a last one of what is left; or the whole tile, where that is narrower.
@@ -81,7 +83,7 @@ std::vector<Staging> TransposedStagings(const StagedTile& tile) {
   for (int panel = limit / kUnit * kUnit; panel >= least && tile.bulk && !tile.in_tensor_memory; panel -= kUnit) {
     if (tile.columns % panel == 0) stagings.push_back(TransposedPanels(tile, panel, 2));
   }
-  const Staging smallest = TransposedPanels(tile, least, PanelsOf(tile, least) % 2 == 0 ? 2 : 1);
+  const Staging smallest = TransposedPanels(tile, least, EvenCopies(tile, least));
   if (stagings.empty() || stagings.back() != smallest) stagings.push_back(smallest);
   return stagings;
 }

@@ -59,6 +59,17 @@ TEST(Staging, LastNeedsLeast) {
   }
 }
 
+TEST(Staging, ThreadsThatStoreNeedOneCopy) {
+  for (const bool transposed : {false, true}) {
+    StagedTile tile = kTile;
+    tile.columns = 128;
+    tile.transposed = transposed;
+    EXPECT_EQ(StagingsOf(tile).front().copies, 2) << transposed;
+    tile.bulk = false;
+    for (const Staging& staging : StagingsOf(tile)) EXPECT_EQ(staging.copies, 1) << transposed;
+  }
+}
+
 TEST(Staging, SubtilesMakeThePanel) {
   Staging staging{.panel = 64, .subtile = 32};
   EXPECT_EQ(staging.SubtilesOf(64, false), (std::vector<int>{32, 32}));
