@@ -446,7 +446,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "36:ecdd09921ef795b77d1d811c2ecaa000";
+  constexpr std::string_view kChoices = "37:2d4d54fd02352f5b4416dc36229e224e";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -319,16 +319,14 @@ class StepWriter {
     const int rows_of_lane = ir::FragmentLayout{attrs.fragment}.Facts().rows_of_lane;
     const int columns = attrs.columns == 0 ? program_.Columns() : attrs.columns;
     Add(steps, {.kind = StepKind::kConvert,
-                .elements = static_cast<double>(columns) * program_.Rows() / Warpgroups() / program_.Blocks(role_),
+                .elements = static_cast<double>(columns) * rows_ / Warpgroups(),
                 .operations = kFactorOperations / rows_of_lane});
   }
 
   // Warpgroups that multiply add their own rows, and do not wait for each other.
   void AddPromoted(StepList& steps) {
     if (role_.kind != ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
-    Add(steps, {.kind = StepKind::kConvert,
-                .elements = Elements() / Warpgroups() / program_.Blocks(role_),
-                .operations = kPromoteOperations});
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements() / Warpgroups(), .operations = kPromoteOperations});
   }
   // Loads of a warp for the scale factors of the columns that its lanes hold, each as long as a row of an operand:
   // lanes that read the same take one turn, and two adjacent factors no longer than one (fitted to six kernels on an
@@ -344,6 +342,11 @@ class StepWriter {
       return factors / (attrs->aligned ? kAdjacent : 1);
     }
     return 0;
+  }
+  static bool Multiplies(const std::vector<Op>& body) {
+    return std::any_of(body.begin(), body.end(), [](const Op& op) {
+      return std::holds_alternative<ir::MmaAttrs>(op.attrs) || Multiplies(op.body);
+    });
   }
   static bool AddsPromoted(const std::vector<Op>& body) {
     return std::any_of(body.begin(), body.end(), [](const Op& op) {
@@ -576,7 +579,8 @@ class StepWriter {
   std::vector<int> slots_;  // the channel of each value that is a slot
   const WrittenPart part_;
   double products_ = 0;
-  int rows_ = program_.Rows();  // that the role's ops treat at once, and columns
+  // That the role's ops treat at once: of several blocks of rows those of one.
+  int rows_ = program_.Rows() / (Multiplies(role_.body) ? program_.Blocks(role_) : 1);
   int columns_ = 0;
   double staged_bytes_ = 0;  // since the last store
 };

@@ -199,6 +199,31 @@ Pipeline LongPipeline(const target::Target& target) {
   return PipelineOf(problem, schedule, compiler::SketchSchedule(problem, schedule, target)->program, target);
 }
 
+// A warpgroup with two blocks of rows stores each of them once.
+TEST(TimingModel, AllOfATileIsStoredOnce) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const Problem problem = *ParseProblem("gemm m=4096 n=4096 k=1024");
+  for (const char* text : {"tile=128x128x64 math=2", "tile=256x128x64 math=2", "tile=128x128x64 math=1",
+                           "tile=128x128x64 math=2 consumers=pingpong", "tile=128x256x64 math=2 rows=n"}) {
+    const Schedule schedule = ParseSchedule(std::string(text) + " acc=1")->value;
+    const Pipeline pipeline =
+        PipelineOf(problem, schedule, compiler::SketchSchedule(problem, schedule, target)->program, target);
+    int storing = 0;
+    for (const PipelineRole& role : pipeline.roles) {
+      double stored = 0, staged = 0;
+      for (size_t i = 0; i < role.tile.kinds(); ++i) {
+        const Step& step = role.tile.kind(i);
+        if (step.kind == StepKind::kStore) stored += role.tile.times(i) * step.bytes;
+        if (step.kind == StepKind::kStage) staged += role.tile.times(i) * step.bytes;
+      }
+      EXPECT_EQ(stored, staged);
+      EXPECT_TRUE(stored == 0 || stored == 2.0 * schedule.tile_m * schedule.tile_n) << text << ": " << stored;
+      storing += stored > 0;
+    }
+    EXPECT_EQ(storing, schedule.consumers == Consumers::kPingpong ? 2 : 1) << text;
+  }
+}
+
 TEST(TimingModel, RunsOfNeighboursAreFarApart) {
   const target::Target& target = target::NamedTarget("sm_100a");
   Pipeline pipeline = LongPipeline(target);
