@@ -107,9 +107,9 @@ Schedule WithPaths(const Contraction& contraction, const Target& target, Schedul
     shape.d_store = StorePath::kDirect;
     return shape;
   }
-  // A bulk store would also write rows of the next group, and what is between blocks on a diagonal.
+  // A bulk store would also write what is between blocks on a diagonal, and needs rows that are adjacent.
   const bool windows = contraction.taps == compiler::FilterTaps::kWindows;
-  if (!contraction.grouped && !contraction.IsDiagonal() && !windows && addressable(Operand::kD)) return shape;
+  if (!contraction.d.indexed && !contraction.IsDiagonal() && !windows && addressable(Operand::kD)) return shape;
   // Without the TMA, along rows; of pixels only if they are multiples of 16 bytes.
   const int whole = Elements(16, contraction.d.type());
   const bool rows = contraction.d.kind == SourceKind::kMatrix ||

@@ -130,7 +130,14 @@ Status RoleVerifier::CheckBulkStore(const Op& op) const {
   if (program_.live_rows != 0) return Broken(12, "a bulk store cannot skip the rows of stale lanes");
   if (op.kind == OpKind::kStorePixels && op.operands.size() != 5 && op.operands.size() != 6)
     return Broken(7, "an implicit-GEMM index starts with 3 or 4 coordinates");
-  return CheckStaging(op, op.As<BulkStoreAttrs>().buffer);
+  const auto& attrs = op.As<BulkStoreAttrs>();
+  if (attrs.rows == RowMap::kGroups && op.kind == OpKind::kTmaStore) {
+    LS_TRY(Needs({Binding::kBaseD}));
+    LS_TRY(NeedsRows(Operand::kD, attrs.rows));
+  } else if (attrs.rows != RowMap::kMatrix) {
+    return Broken(12, "rows of a bulk store are those of a matrix or of groups");
+  }
+  return CheckStaging(op, attrs.buffer);
 }
 
 Status RoleVerifier::CheckStaging(const Op& op, int index) const {

@@ -404,7 +404,8 @@ template <> inline constexpr auto kFields<StageAttrs> = std::tuple{
     Field{"column", &StageAttrs::column, Presence::kOptional}};
 template <> inline constexpr auto kFields<BulkStoreAttrs> = std::tuple{
     Field{"buffer", &BulkStoreAttrs::buffer, Presence::kAlways, Meaning::kBuffer},
-    Field{"map", &BulkStoreAttrs::map, Presence::kOptional}};
+    Field{"map", &BulkStoreAttrs::map, Presence::kOptional},
+    Field{"rows", &BulkStoreAttrs::rows, Presence::kOptional}};
 template <> inline constexpr auto kFields<BulkWaitAttrs> = std::tuple{
     Field{"pending", &BulkWaitAttrs::pending},
     Field{"buffer", &BulkWaitAttrs::buffer, Presence::kAlways, Meaning::kBuffer}};

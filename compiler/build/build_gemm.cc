@@ -123,9 +123,9 @@ void AddScaleTiles(const Schedule& schedule, const target::Target& target, Kerne
     const std::string_view name = operand == Operand::kA ? "sa" : "sb";
     for (int i = 0; i < tiles.count; ++i)
       slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
-    parts.loaders.push_back(std::make_unique<RunScaleLoader>(
-        LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first}, operand, tiles, parts.source,
-        scales.packed));
+    parts.loaders.push_back(
+        std::make_unique<RunScaleLoader>(LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first},
+                                         operand, tiles, parts.source, scales.packed));
     return first;
   };
   constexpr int kGroup = 8;       // lines: columns of tiles are whole groups
@@ -145,7 +145,8 @@ void AddScaleTiles(const Schedule& schedule, const target::Target& target, Kerne
 bool HasWaves(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
   const int64_t rows = contraction.group_rows > 0 ? contraction.group_rows / 2 : contraction.m;
   const int64_t batch = contraction.grouped && contraction.group_rows == 0 ? 1 : contraction.batch;
-  return base::CeilDiv<int64_t>(rows, schedule.tile_m) * base::CeilDiv<int64_t>(contraction.n, schedule.tile_n) * batch >
+  return base::CeilDiv<int64_t>(rows, schedule.tile_m) * base::CeilDiv<int64_t>(contraction.n, schedule.tile_n) *
+             batch >
          target.default_sm_count;
 }
 

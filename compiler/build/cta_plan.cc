@@ -55,7 +55,8 @@ bool HasOperands(const EpilogueTerms& terms) {
 }
 
 int EpilogueAddresses(const EpilogueTerms& terms, StorePath store) {
-  const int stores = store == StorePath::kDirect ? kDirectStores : store == StorePath::kRows ? kStagedStores : 0;
+  const bool staged = store == StorePath::kRows || (store == StorePath::kTma && terms.rows == ir::RowMap::kGroups);
+  const int stores = store == StorePath::kDirect ? kDirectStores : staged ? kStagedStores : 0;
   return kAddresses + (HasOperands(terms) ? kOperands : 0) + stores + (ir::BitsOf(terms.type) <= 8 ? kByteElements : 0);
 }
 

@@ -131,12 +131,11 @@ void DeclareParams(const KernelParts& parts, const Schedule& schedule, const Cta
   params.reserve(kUsualParams);
   for (const auto& loader : parts.loaders) loader->AddParams(params);
   if (parts.resident != nullptr) parts.resident->AddParams(params);
-  if (plan.bulk_stores) {
-    AddMapsOfD(plan, params);
-  } else {
-    params.push_back({Binding::kBaseD, {}});
-  }
-  if (!plan.bulk_stores || terms.HasMatrices()) parts.output->AddPitches(Operand::kD, params);
+  // Of groups threads store the last rows.
+  const bool by_threads = !plan.bulk_stores || terms.rows == ir::RowMap::kGroups;
+  if (plan.bulk_stores) AddMapsOfD(plan, params);
+  if (by_threads) params.push_back({Binding::kBaseD, {}});
+  if (by_threads || terms.HasMatrices()) parts.output->AddPitches(Operand::kD, params);
   DeclareEpilogue(terms, *parts.output, program);
   if (schedule.split_k > 1) params.push_back({Binding::kWorkspace, {}});
   if (parts.overlaps_launches) params.push_back({Binding::kFollows, {}});

@@ -144,9 +144,9 @@ TEST(KernelFrame, MatricesAreAskedForBeforeTheProductsAreWaitedFor) {
   EXPECT_EQ(first("gemm m=512 n=512 k=512 beta=1", kTile, "sm_100a"), kPrefetchMatrix);
   // Nothing is read; rows that are no whole 16 bytes; one of several CTAs reads.
   EXPECT_EQ(first("gemm m=512 n=512 k=512 epilogue=aux", kTile, "sm_100a"), kBarrierWait);
-  EXPECT_EQ(first("gemm m=512 n=510 k=512 epilogue=residual", "tile=128x128x64 stages=3 d_store=rows b_load=tma",
-                  "sm_100a"),
-            kBarrierWait);
+  EXPECT_EQ(
+      first("gemm m=512 n=510 k=512 epilogue=residual", "tile=128x128x64 stages=3 d_store=rows b_load=tma", "sm_100a"),
+      kBarrierWait);
   EXPECT_EQ(first(kResidual, "tile=128x128x64 stages=3 split_k=2", "sm_100a"), kBarrierWait);
 }
 

@@ -20,13 +20,16 @@ void MatrixOutput::AddSizes(std::vector<ir::Param>& params) const {
   for (const Binding size : {Binding::kM, Binding::kN, Binding::kK, Binding::kBatch}) params.push_back({size, {}});
 }
 
-std::vector<ir::ValueId> MatrixOutput::StoreStart(ir::Builder&, ir::ValueId row, const Corner& corner) const {
-  return {row, corner.batch};
+// Groups are rows of one matrix.
+std::vector<ir::ValueId> MatrixOutput::StoreStart(ir::Builder& b, ir::ValueId row, const Corner& corner) const {
+  return {row, contraction_.grouped ? b.Constant(0) : corner.batch};
 }
 
 void MatrixOutput::BulkStore(ir::Builder& b, ir::ValueId copy, ir::ValueId column, const Corner&,
                              const std::vector<ir::ValueId>& start, const ir::BulkStoreAttrs& attrs) const {
-  b.TmaStore({copy, column, start[0], start[1]}, attrs);
+  ir::BulkStoreAttrs store = attrs;
+  if (contraction_.grouped) store.rows = ir::RowMap::kGroups;
+  b.TmaStore({copy, column, start[0], start[1]}, store);
 }
 
 }  // namespace laneshift::compiler

@@ -75,12 +75,21 @@ void RoleEmitter::StoreStaged(const Op& op,
   e_.FenceProxyAsyncShared();
   const WarpGroup group(cx_, buffer.sharers);
   group.Meet();
-  e_.If(group.IsFirst(), [&] {
-    std::vector<Value*> at;
-    for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
-    store(from, cx_.Param(attrs.map), at);
-    e_.BulkCommit();
-  });
+  std::vector<Value*> at;
+  for (size_t i = 1; i < op.operands.size(); ++i) at.push_back(Index(op, static_cast<int>(i)));
+  const auto bulk = [&] { store(from, cx_.Param(attrs.map), at); };
+  if (attrs.rows != ir::RowMap::kGroups) {
+    return e_.If(group.IsFirst(), [&] {
+      bulk();
+      e_.BulkCommit();
+    });
+  }
+  Value* end = b_.CreateAdd(at[1], e_.C32(static_cast<uint32_t>(buffer.layout.outer)));
+  e_.If(
+      b_.CreateICmpULE(end, cx_.group_end), [&] { e_.If(group.IsFirst(), bulk); },
+      [&] { EmitRowsOfBox(cx_, buffer, attrs, from, at[1], at[0], at[2]); });
+  // Copies are counted when they are waited for, whichever way they leave.
+  e_.If(group.IsFirst(), [&] { e_.BulkCommit(); });
 }
 
 void RoleEmitter::TmaStore(const Op& op) {

@@ -137,8 +137,8 @@ void RoleEmitter::CopyLoad(const Op& op) {
   const Slot& slot = SlotOf(op);
   // What all tiles wait for comes faster so; more chunks would need more registers than a loading role has.
   const int at_once = cx_.program.channels[static_cast<size_t>(slot.channel)].resident && attrs.transposed ? 3 : 1;
-  EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
-               Index(op, 3), at_once);
+  EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2), Index(op, 3),
+               at_once);
 }
 
 void RoleEmitter::GatherPixels(const Op& op) {

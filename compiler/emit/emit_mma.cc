@@ -38,11 +38,13 @@ void RoleEmitter::CreateFirstWords(const std::vector<Op>& body, std::map<ir::Val
     if (op.kind == ir::OpKind::kMmaRegisters) {
       const auto& attrs = op.As<ir::MmaAttrs>();
       const auto create = [&](int channel, int number, bool rows) {
-        const ir::TileSlot& tile = cx_.program.channels[static_cast<size_t>(channel)].tiles[static_cast<size_t>(number)];
+        const ir::TileSlot& tile =
+            cx_.program.channels[static_cast<size_t>(channel)].tiles[static_cast<size_t>(number)];
         // Each warpgroup begins at other rows.
-        Value* own = !rows || role_.warps == ir::kWarpgroupWarps
-                         ? nullptr
-                         : b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(FirstRow(tile.layout, cx_.target.mma.most_rows)));
+        Value* own =
+            !rows || role_.warps == ir::kWarpgroupWarps
+                ? nullptr
+                : b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(FirstRow(tile.layout, cx_.target.mma.most_rows)));
         Value*& first = first_words_[{channel, number}];
         if (first == nullptr) first = FirstWord(tile, own);
       };
@@ -190,8 +192,8 @@ void RoleEmitter::BlockCopy(const Op& op) {
   const MatrixWords start = Descriptor(SlotOf(op, 1), attrs.tile);
   const int block_bytes = attrs.lines * layout.RowBytes();
   for (int block = 0; block < layout.outer / attrs.lines; ++block) {
-    e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
-                 At(start, int64_t{block} * block_bytes), attrs.lines);
+    e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step), At(start, int64_t{block} * block_bytes),
+                 attrs.lines);
   }
 }
 

@@ -259,8 +259,8 @@ GlobalFragment::PatchRun GlobalFragment::RunOfPatch(const ir::GlobalAttrs& attrs
   const auto wide = [&](Value* number) { return b.CreateZExt(number, cx_.e.I64()); };
   const PatchColumn column = ColumnOfPatch(cx_, index_.Column(j));
   const ir::PixelPitches pitches = ir::PixelPitchesOf(attrs.operand);
-  Value* offset = b.CreateAdd(wide(column.channel),
-                              b.CreateMul(wide(column.pixel[0]), cx_.Param(ir::PitchOf(attrs.operand))));
+  Value* offset =
+      b.CreateAdd(wide(column.channel), b.CreateMul(wide(column.pixel[0]), cx_.Param(ir::PitchOf(attrs.operand))));
   offset = b.CreateAdd(offset, b.CreateMul(wide(column.pixel[1]), cx_.Param(pitches.row)));
   if (cx_.program.FindParam(Binding::kOutO) != nullptr)
     offset = b.CreateAdd(offset, b.CreateMul(wide(column.pixel[2]), cx_.Param(pitches.plane)));

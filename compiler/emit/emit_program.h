@@ -119,6 +119,10 @@ void EmitStageStore(const RoleContext& cx, const Fragment& fragment, const ir::B
 // emit_rows.cc: a staged copy to D.
 void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::StoreRowsAttrs& attrs, Value* copy_base,
                    Value* row, Value* column, Value* batch);
+// What a bulk store of the copy would write, row by row, where rows are inside. All warps that share the copy have
+// staged theirs; they meet before it is written again.
+void EmitRowsOfBox(const RoleContext& cx, const ir::Buffer& buffer, const ir::BulkStoreAttrs& attrs, Value* copy_base,
+                   Value* row, Value* column, Value* batch);
 
 // emit_step.cc: steps of the epilogue.
 Fragment EmitMap(const RoleContext& cx, const Fragment& fragment, const ir::MapAttrs& attrs);

@@ -14,8 +14,9 @@ using ir::Binding;
 // How the lanes of a warp divide the rows of a copy: adjacent lanes have adjacent chunks of one row.
 class RowLanes {
  public:
-  RowLanes(const RoleContext& cx, const ir::SharedLayout& layout, ir::RowMap rows, Value* copy_base, Value* row,
-           Value* column, Value* batch, int piece_bytes)
+  // `sharers` warps divide the rows among them.
+  RowLanes(const RoleContext& cx, const ir::SharedLayout& layout, int sharers, ir::RowMap rows, Value* copy_base,
+           Value* row, Value* column, Value* batch, int piece_bytes)
       : cx_(cx),
         e_(cx.e),
         b_(cx.e.ir()),
@@ -27,8 +28,9 @@ class RowLanes {
         row_(row),
         column_(column),
         batch_(batch),
+        at_once_(sharers * kWarpThreads / pieces_),
         piece_(b_.CreateURem(cx.lane, e_.C32(pieces_))),
-        first_(b_.CreateUDiv(cx.lane, e_.C32(pieces_))) {}
+        first_(FirstOf(sharers)) {}
 
  protected:
   // Where a row of the copy is in D from a column on: its address, and whether it is inside.
@@ -44,12 +46,13 @@ class RowLanes {
   // Of a row of the copy, from a byte on.
   Value* Staged(Value* own, Value* byte) { return e_.Offset(copy_base_, e_.TileOffset(layout_, own, byte)); }
 
-  int RowsOfWarp() const { return kWarpThreads / pieces_; }
+  // Rows that the warps store at once.
+  int RowsAtOnce() const { return at_once_; }
   // Calls `store` with the lane's row, where the copy has it.
   template <typename StoreRow>
   void StoreIfThere(Value* own, const StoreRow& store) {
-    if (RowsOfWarp() <= layout_.outer) return store(own);
-    // A copy of fewer rows than the warp stores at once.
+    if (layout_.outer % RowsAtOnce() == 0) return store(own);
+    // A copy of fewer rows than are stored at once, or whose last ones are fewer.
     e_.If(b_.CreateICmpULT(own, e_.C32(layout_.outer)), [&] { store(own); });
   }
 
@@ -61,21 +64,37 @@ class RowLanes {
   const ir::RowMap row_map_;
   Value* const copy_base_;
   Value *const row_, *const column_, *const batch_;
+  const int at_once_;
   Value* const piece_;  // of the lane, in its row
   Value* const first_;  // row of the lane
+
+ private:
+  Value* FirstOf(int sharers) {
+    Value* of_warp = b_.CreateUDiv(cx_.lane, e_.C32(pieces_));
+    if (sharers == 1) return of_warp;
+    Value* warp = b_.CreateURem(cx_.warp, e_.C32(sharers));
+    return b_.CreateAdd(b_.CreateMul(warp, e_.C32(kWarpThreads / pieces_)), of_warp);
+  }
 };
 
 class PieceStore : RowLanes {
  public:
   static constexpr int kBytes = 16;
-  PieceStore(const RoleContext& cx, const ir::SharedLayout& layout, ir::RowMap rows, Value* copy_base, Value* row,
-             Value* column, Value* batch)
-      : RowLanes(cx, layout, rows, copy_base, row, column, batch, kBytes) {}
+  PieceStore(const RoleContext& cx, const ir::SharedLayout& layout, int sharers, ir::RowMap rows, Value* copy_base,
+             Value* row, Value* column, Value* batch)
+      : RowLanes(cx, layout, sharers, rows, copy_base, row, column, batch, kBytes) {}
 
-  void Emit() {
+  // The first `row_bytes` of each row.
+  void Emit(int row_bytes) {
+    if (row_bytes == layout_.Span()) return EmitRows();
+    e_.If(b_.CreateICmpULT(piece_, e_.C32(static_cast<uint32_t>(row_bytes / kBytes))), [&] { EmitRows(); });
+  }
+
+ private:
+  void EmitRows() {
     Value* at = b_.CreateAdd(column_, b_.CreateMul(piece_, e_.C32(kBytes / bytes_)));
     Value* column_inside = b_.CreateICmpULT(at, ColumnsOfD(cx_));
-    for (int i = 0; i < layout_.outer; i += RowsOfWarp()) {
+    for (int i = 0; i < layout_.outer; i += RowsAtOnce()) {
       StoreIfThere(b_.CreateAdd(first_, e_.C32(i)), [&](Value* own) {
         const std::vector<Value*> words = e_.LoadShared(Staged(own, b_.CreateShl(piece_, 4)));
         const Place place = PlaceOf(own, at);
@@ -92,7 +111,7 @@ class WordStore : RowLanes {
   static constexpr int kBytes = 4;
   WordStore(const RoleContext& cx, const ir::SharedLayout& layout, ir::RowMap rows, Value* copy_base, Value* row,
             Value* column, Value* batch)
-      : RowLanes(cx, layout, rows, copy_base, row, column, batch, kBytes) {
+      : RowLanes(cx, layout, 1, rows, copy_base, row, column, batch, kBytes) {
     Value* columns = ColumnsOfD(cx);
     Value* left = b_.CreateSelect(b_.CreateICmpULT(column, columns), b_.CreateSub(columns, column), e_.C32(0));
     Value* most = e_.C32(layout.Span() / bytes_);
@@ -102,11 +121,11 @@ class WordStore : RowLanes {
 
   // Rolled, since addresses of all rows would be kept for the next panels of a tile. The loads of two rows overlap.
   void Emit() {
-    const int at_once = std::clamp(layout_.outer / RowsOfWarp(), 1, 2);
-    e_.For(e_.C32(0), e_.C32(layout_.outer), at_once * RowsOfWarp(), [&](Value* i) {
+    const int loads = std::clamp(layout_.outer / RowsAtOnce(), 1, 2);
+    e_.For(e_.C32(0), e_.C32(layout_.outer), loads * RowsAtOnce(), [&](Value* i) {
       StoreIfThere(b_.CreateAdd(first_, i), [&](Value* own) {
         std::vector<Stored> stored;
-        for (int j = 0; j < at_once; ++j) stored.push_back(LoadRow(b_.CreateAdd(own, e_.C32(j * RowsOfWarp()))));
+        for (int j = 0; j < loads; ++j) stored.push_back(LoadRow(b_.CreateAdd(own, e_.C32(j * RowsAtOnce()))));
         for (const Stored& row : stored) StoreRow(row);
       });
     });
@@ -175,9 +194,21 @@ void EmitStoreRows(const RoleContext& cx, const ir::Buffer& buffer, const ir::St
   if (attrs.words) {
     WordStore(cx, buffer.layout, attrs.rows, copy_base, row, column, batch).Emit();
   } else {
-    PieceStore(cx, buffer.layout, attrs.rows, copy_base, row, column, batch).Emit();
+    PieceStore(cx, buffer.layout, 1, attrs.rows, copy_base, row, column, batch).Emit(buffer.layout.RowBytes());
   }
   cx.e.WarpSync();  // the copy may be written again
+}
+
+void EmitRowsOfBox(const RoleContext& cx, const ir::Buffer& buffer, const ir::BulkStoreAttrs& attrs, Value* copy_base,
+                   Value* row, Value* column, Value* batch) {
+  if (buffer.sharers > 1) {
+    // Each warp has its own columns; the box begins with those of the first.
+    auto& b = cx.e.ir();
+    Value* before = b.CreateURem(cx.warp, cx.e.C32(buffer.sharers));
+    column = b.CreateSub(column, b.CreateMul(before, cx.e.C32(buffer.layout.inner / buffer.sharers)));
+  }
+  PieceStore(cx, buffer.layout, buffer.sharers, attrs.rows, copy_base, row, column, batch)
+      .Emit(cx.program.FindParam(attrs.map)->box.RowBytes());
 }
 
 }  // namespace laneshift::compiler

@@ -28,9 +28,11 @@ Status CheckGather(const Contraction& contraction, const Schedule& s) {
 }
 
 // Rows of groups whose sizes only the device knows.
-Status CheckGroupsOfRows(const Schedule& s) {
-  if (s.d_store == StorePath::kTma)
-    return NotOfGroups("a bulk store would also write rows of the next group; use d_store=rows or d_store=direct");
+Status CheckGroupsOfRows(const Contraction& contraction, const Schedule& s) {
+  if (s.d_store == StorePath::kTma && contraction.d.indexed)
+    return NotOfGroups(
+        "rows=scatter puts rows of a tile anywhere, and a bulk store writes adjacent ones; use d_store=rows or "
+        "d_store=direct");
   if (s.scheduler != Scheduler::kStatic)
     return NotOfGroups(
         "only the device knows how many tiles groups have, a grid of one cluster for each needs the number; "
@@ -46,8 +48,7 @@ Status CheckPartsOfK(const Schedule& s) {
   if (s.scheduler != Scheduler::kStatic)
     return NotOfGroups(
         "parts of K are found in the order of tiles, which launch control does not keep; use scheduler=static");
-  if (DividesK(s))
-    return NotOfGroups("only the device knows how long parts of K are; use split_k=1 cluster_k=1");
+  if (DividesK(s)) return NotOfGroups("only the device knows how long parts of K are; use split_k=1 cluster_k=1");
   if (s.b_keep > 0) return NotOfGroups("tiles of one CTA are of several parts of K; use b_keep=0");
   return Ok();
 }
@@ -57,7 +58,7 @@ Status CheckPartsOfK(const Schedule& s) {
 Status CheckGroups(const Contraction& contraction, const Schedule& schedule) {
   if (contraction.grouped) {
     LS_TRY(CheckGather(contraction, schedule));
-    return CheckGroupsOfRows(schedule);
+    return CheckGroupsOfRows(contraction, schedule);
   }
   return contraction.parts_of_k ? CheckPartsOfK(schedule) : Ok();
 }

@@ -30,15 +30,13 @@ std::optional<RivalSchedule> BestOther(const Compilation& c) {
   return RivalSchedule{"The model's best schedule", *best, *prediction};
 }
 
-// Bytes of all steps of a kind, by all tiles. Where a role's accumulator has several blocks of rows, each has its
-// steps, which count the rows of all.
-double BytesOfSteps(const autotune::Pipeline& pipeline, const ir::Program& program, autotune::StepKind kind) {
+// Bytes of all steps of a kind, by all tiles.
+double BytesOfSteps(const autotune::Pipeline& pipeline, autotune::StepKind kind) {
   double bytes = 0;
   for (const autotune::PipelineRole& role : pipeline.roles) {
-    const int blocks = program.Blocks(program.roles[static_cast<size_t>(role.program_role)]);
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       const autotune::Step& step = role.tile.kind(i);
-      if (step.kind == kind) bytes += step.bytes * role.tile.times(i) / role.pingpong_roles / blocks;
+      if (step.kind == kind) bytes += step.bytes * role.tile.times(i) / role.pingpong_roles;
     }
   }
   return bytes * pipeline.tiles * pipeline.work;
@@ -53,9 +51,9 @@ Status AddOutputLevels(const Compilation& c, double least, std::vector<LevelByte
   const auto add = [&](std::string_view level, double bytes) {
     if (bytes > 0) levels.push_back({level, bytes, least});
   };
-  add("D, registers to shared memory", BytesOfSteps(pipeline, sketch.program, StepKind::kStage));
-  add("D, bulk stores from shared memory", BytesOfSteps(pipeline, sketch.program, StepKind::kStore));
-  add("D, stores by threads", BytesOfSteps(pipeline, sketch.program, StepKind::kStoreThreads));
+  add("D, registers to shared memory", BytesOfSteps(pipeline, StepKind::kStage));
+  add("D, bulk stores from shared memory", BytesOfSteps(pipeline, StepKind::kStore));
+  add("D, stores by threads", BytesOfSteps(pipeline, StepKind::kStoreThreads));
   return Ok();
 }
 
