@@ -25,6 +25,7 @@ struct Operands {
   double taps = 1;                  // of K, that one load of activations may serve
   double compression = 1;           // elements of K for each stored one of A, and of an instruction
   bool b_resident = false;
+  bool b_is_pixels = false;   // the model counts no rows of such loads as outside
   bool slices_apart = false;  // another kernel adds the partial sums of split-K slices
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
@@ -41,7 +42,8 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
   const compiler::ConvGeometry& geometry = contraction.geometry;
   // Threads gather K as one run; bulk copies load whole blocks of each.
   const bool gathers = contraction.RowsArePixels() && shape.a_load == LoadPath::kCopy;
-  const double run = number(contraction.run);
+  // Parts of K are taken for equally long.
+  const double run = number(contraction.Depth());
   return {.depth = gathers ? run : number(contraction.runs) * WholeBlocks(run, shape.tile_k),
           .element_bytes = number(contraction.OperandBits()) / 8,
           .a_bytes = number(DataTypeBits(contraction.a.type())) / 8,
@@ -49,6 +51,7 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
           .taps = geometry.Reuses() ? number(geometry.filter[kWidth]) : 1,
           .compression = number(contraction.a.compression),
           .b_resident = shape.b_keep > 0 || geometry.known_filter,
+          .b_is_pixels = contraction.b.kind == compiler::SourceKind::kPixels,
           .slices_apart = contraction.AddsSlicesApart(shape)};
 }
 
@@ -136,7 +139,7 @@ class ShapeBound {
       sum += clocks(a_rows, work_.tile_m, e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
     // A CTA of a pair holds its part of B.
     const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
-                 b_all = static_cast<double>(s_.tile_n) / s_.ctas;
+                 b_all = e_.b_is_pixels ? b_columns : static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
     if (s_.b_load != LoadPath::kCopy && !e_.b_resident)
       sum += clocks(b_columns, b_all, e_.depth * e_.b_bytes, b_sharers);

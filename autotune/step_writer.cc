@@ -385,7 +385,7 @@ class StepWriter {
     if (store == nullptr) return;
     // One for each row of the tile, or for each column of every fragment; or the other way round.
     const bool of_rows = (store->axis == BiasAxis::kM) == (program_.row_axis == ir::Axis::kM);
-    const double reductions = of_rows ? program_.Rows() : columns_ * program_.Blocks(role_) * role_.warps;
+    const double reductions = of_rows ? rows_ : columns_ * role_.warps;
     Add(steps, {.kind = StepKind::kStoreThreads, .bytes = reductions * kSumBytes, .row_bytes = kSumBytes * 8});
   }
 
