@@ -1,5 +1,5 @@
-// Sizes of the boxes of outputs that CUDA cores treat at a time (compiler::ConvGeometry::outputs_of_box), for the space of
-// schedules.
+// Sizes of the boxes of outputs that CUDA cores treat at a time (compiler::ConvGeometry::outputs_of_box), for the space
+// of schedules.
 //
 // Thread-safety: a pure function.
 #pragma once

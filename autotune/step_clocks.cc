@@ -28,7 +28,8 @@ double LoadClocks(const Step& step, const Machine& machine, const SmShare& share
   const double engine = step.pixels ? rows / step.sharers / machine.pixel_rows : rows / machine.load_rows;
   const double relief = 1 - machine.cluster_relief * (1 - 1 / step.sharers);
   const double ends = rows * step.partial / step.sharers * machine.partial_row;
-  return std::max({engine, step.Inside() * relief / share.load_rate, step.Inside() / machine.port}) + ends;
+  return std::max({engine, step.Inside() * step.requested * relief / share.load_rate, step.Inside() / machine.port}) +
+         ends;
 }
 double MemoryClocks(const Step& step, const SmShare& share) {
   return step.cached ? 0 : step.Inside() / step.sharers * share.memory_clocks;

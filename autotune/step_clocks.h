@@ -1,5 +1,5 @@
-// Clocks that the steps of a pipeline take from the resource that they use. SimulateSm adds them up in the order in which
-// they happen, BusyOf (autotune/simulation.h) for each resource.
+// Clocks that the steps of a pipeline take from the resource that they use. SimulateSm adds them up in the order in
+// which they happen, BusyOf (autotune/simulation.h) for each resource.
 //
 // Thread-safety: pure functions.
 #pragma once

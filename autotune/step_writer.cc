@@ -39,6 +39,10 @@ constexpr double kOperationsOfFactor = 6, kOperationsOfAccess = 10, kWaitOfSums 
 // The part of an SM's instruction slots that a warp uses, and all of them: 4 warps used 0.27, 8 warps 0.57 (H100, H200,
 // 2026-11-26).
 constexpr double kIssueOfWarp = 0.07, kMostIssue = 0.8;
+// L2 is asked for lines. Rows of an operand along M or N are narrower where its tile is not a multiple of them:
+// 4096 x 7168 x 32768 in four parts of K, both operands along M or N, takes 4188 us in tiles of 128x160, whose rows of
+// B have 64 bytes, and 2693 in tiles of 128x192 (H100, 2026-11-28; on an H200 3468, and 2957 in tiles of 128x128).
+constexpr double kLineBytes = 128;
 constexpr double kQuadBytes = ir::WorkspaceLayout::kQuadBytes;
 
 double Bytes(DataType type) { return static_cast<double>(DataTypeBits(type)) / 8; }
@@ -179,7 +183,11 @@ class StepWriter {
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
     Step load = Load(tile, tile.CopiedBytes(), attrs.operand == ir::Operand::kB, program_.Parts(attrs.to));
     load.cached = program_.channels[static_cast<size_t>(RingOf(op))].resident;
-    if (attrs.component != ir::OperandComponent::kElements) load.row_bytes = ir::ScaleBlock::kMapRowBytes;
+    if (attrs.component != ir::OperandComponent::kElements) {
+      load.row_bytes = ir::ScaleBlock::kMapRowBytes;
+    } else if (!load.along_k) {
+      load.requested = kLineBytes / load.row_bytes;
+    }
     return load;
   }
 
