@@ -177,6 +177,18 @@ SETS = [
 ]
 
 
+# Sets of grouped GEMMs: types, layout, peer.
+def grouped_sets():
+    sets = []
+    for types, name in (("e4m3, scale=block", "grouped_fp8_block_h100"), ("bf16", "grouped_bf16_h100")):
+        for layout in ("contiguous", "masked", "k"):
+            of = [row for row in rows_of(name) if (re.search(r"layout=(\w+)", row["problem"]) or ["", "contiguous"])[1] == layout]
+            for peer in dict.fromkeys(row["peer"] for row in of):
+                rows = [row for row in of if row["peer"] == peer]
+                sets.append((f"{types}, {'layout=' if layout == 'k' else ''}{layout}, against {peer}", rows))
+    return sets
+
+
 def lane_shift_layers():
     """Of each layer its rows by the cost of a shift; best layers first."""
     layers = {}

@@ -1,7 +1,7 @@
 """The tables of docs/performance/, each a function without arguments that returns lines of Markdown."""
 import re
 
-from performance.measured import (MEASURED, SETS, extents, geometric_mean, is_small, lane_shift_layers,
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, grouped_sets, is_small, lane_shift_layers,
                                   of_kind, ratio, rows_of, with_operands, with_sum, without_types)
 
 
@@ -279,17 +279,35 @@ def fp8_block_groups():
                    ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
 
 
-def fp8_grouped():
-    return table(["problem", "rows in groups", "schedule", "us", "TFLOP/s", "DeepGEMM us", "DeepGEMM / ours", "first choice"],
-                 [[code(without_types(row["problem"]).replace(" scale=block", "")), row["setting"], code(row["schedule"]), row["us"],
-                   f"{tflops(row, int(row['setting'].split()[0])):.0f}", row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"]
-                  for row in rows_of("grouped_fp8_block_h200")])
+def fp8_block_h100_groups():
+    rows = rows_of("gemm_fp8_block_h100")
+    return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]),
+                   ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
 
 
-def fp8_grouped_groups():
-    rows = rows_of("grouped_fp8_block_h200")
-    return groups([("contiguous", [row for row in rows if "masked" not in row["problem"]]),
-                   ("masked", [row for row in rows if "masked" in row["problem"]])], floors=False)
+def grouped(name):
+    """Rows of groups; with layout=k elements of K."""
+    def line(row):
+        used, e = int(row["setting"].split()[0]), extents(row["problem"])
+        products = used * e["n"] * (e["m"] if "layout=k" in row["problem"] else e["k"])
+        first = f"{row['first_choice_ratio']:.3f}" if "first_choice_ratio" in row else ""
+        return [code(without_types(row["problem"]).replace(" scale=block", "").removeprefix("grouped_gemm ")), used,
+                code(row["schedule"]), row["us"], f"{2 * products / row['us'] / 1e6:.0f}", row["peer"], row["peer_us"],
+                f"{ratio(row):.3f}", first]
+    return table(["problem", "rows in groups", "schedule", "us", "TFLOP/s", "peer", "its us", "its / ours", "first choice"],
+                 [line(row) for row in rows_of(name)])
+
+
+def grouped_fp8():
+    return grouped("grouped_fp8_block_h100")
+
+
+def grouped_bf16():
+    return grouped("grouped_bf16_h100")
+
+
+def grouped_groups():
+    return groups([(name, rows) for name, rows in grouped_sets()], floors=False)
 
 
 def fp8_scales():
@@ -415,8 +433,10 @@ TABLES = {
     "operand_types_below": operand_types_below,
     "fp8_block": fp8_block,
     "fp8_block_groups": fp8_block_groups,
-    "fp8_grouped": fp8_grouped,
-    "fp8_grouped_groups": fp8_grouped_groups,
+    "fp8_block_h100_groups": fp8_block_h100_groups,
+    "grouped_fp8": grouped_fp8,
+    "grouped_bf16": grouped_bf16,
+    "grouped_groups": grouped_groups,
     "fp8_scales": fp8_scales,
     "epilogue_groups": epilogue_groups,
     "tuning_groups": tuning_groups,
