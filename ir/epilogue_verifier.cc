@@ -131,11 +131,13 @@ Status RoleVerifier::CheckBulkStore(const Op& op) const {
   if (op.kind == OpKind::kStorePixels && op.operands.size() != 5 && op.operands.size() != 6)
     return Broken(7, "an implicit-GEMM index starts with 3 or 4 coordinates");
   const auto& attrs = op.As<BulkStoreAttrs>();
-  if (attrs.rows == RowMap::kGroups && op.kind == OpKind::kTmaStore) {
+  const bool of_groups = attrs.rows == RowMap::kGroups;
+  if (of_groups ? op.kind != OpKind::kTmaStore : attrs.rows != RowMap::kMatrix)
+    return Broken(12, "rows of a bulk store are those of a matrix, or of groups in tma.store");
+  LS_TRY(CheckRowMap(attrs.rows));
+  if (of_groups) {
     LS_TRY(Needs({Binding::kBaseD}));
     LS_TRY(NeedsRows(Operand::kD, attrs.rows));
-  } else if (attrs.rows != RowMap::kMatrix) {
-    return Broken(12, "rows of a bulk store are those of a matrix or of groups");
   }
   return CheckStaging(op, attrs.buffer);
 }

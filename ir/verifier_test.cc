@@ -37,6 +37,7 @@ constexpr std::string_view kPack = "pack_sm_90a_lowered";
 constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
 constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
+constexpr std::string_view kGroupedBulk = "gemm_grouped_bulk_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kRows = "gemm_rows_sm_90a_scheduled";
 constexpr std::string_view kRowScaled = "gemm_row_scaled_sm_90a_scheduled";
@@ -71,7 +72,8 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
         kPixels,          kGather,      kOffset,       kShift,           kShiftLowered,
         kFused,           kMasked,      kPingpong,     kPingpongLowered, kPack,
         kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
-        kResidentLowered, kPanels,      kSharers,      kGrouped,         kMaskedGroups,
+        kResidentLowered, kPanels,      kSharers,      kGrouped,         kGroupedBulk,
+        kMaskedGroups,
         kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
         kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,    kEarly,
         kEarlyLowered,    kPatch,       kRows,         kRowScaled,       kClusterK,
@@ -308,6 +310,9 @@ constexpr Broken kBroken[] = {
     {9, kMaskedGroups, "  param group_rows\n", "", "param group_rows is not declared"},
     {8, kMaskedGroups, "rows=groups", "rows=matrix", "rows belong to groups if and only if work does"},
     {9, kGrouped, "  param group_offsets\n", "", "param group_offsets is not declared"},
+    {8, kGroupedBulk, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},
+    {9, kGroupedBulk, "  param base_d\n", "", "param base_d is not declared"},
+    {12, kGroupedBulk, "buffer=out rows=groups", "buffer=out rows=pixels", "rows of a bulk store are those of a matrix"},
     {9, kRows, "  param row_indices_a\n", "", "param row_indices_a is not declared"},
     {2, kRows, "  param stored_rows_d\n", "", "param row_indices_d without the number of rows that its indices may name"},
     {8, kRows, "rows.find %37 rows=64", "rows.find %37 rows=64 at_once=4", "sm_90a has no bulk copies of 4 rows"},
