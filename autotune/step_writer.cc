@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autotune/function_cost.h"
+#include "autotune/thread_products.h"
 #include "base/check.h"
 #include "base/integer_math.h"
 #include "compiler/legality/check_direct.h"
@@ -27,18 +28,6 @@ constexpr double kPromoteOperations = 1;  // of an element
 // Of a scale factor of a column of the accumulator: its product with that of the rows, and the load, which may be one
 // for two or four.
 constexpr double kFactorOperations = 1.5;
-constexpr int64_t kRunsOfWarp = 4;                                 // of positions, that threads multiply
-constexpr int kSchedulers = 4;                                     // of an SM
-constexpr double kIssueOfOneWarp = 0.70, kIssueOfTwoWarps = 0.76;  // of depthwise products (H200, 2026-11-27)
-// The waits and addresses of a box, as operations of each channel of four runs: 380 clocks.
-constexpr double kOperationsOfBox = 190;
-// Of a matrix times vectors: instructions that widen an element, or multiply it where two are one, those of a scale
-// factor, and of an access with its bounds; and, in latencies of global memory, for how long lanes add their sums.
-constexpr double kWidenSixteen = 1, kWidenEight = 1.75, kWidenPair = 0.75, kMultiplyPair = 0.5;
-constexpr double kOperationsOfFactor = 6, kOperationsOfAccess = 10, kWaitOfSums = 0.25;
-// The part of an SM's instruction slots that a warp uses, and all of them: 4 warps used 0.27, 8 warps 0.57 (H100, H200,
-// 2026-11-26).
-constexpr double kIssueOfWarp = 0.07, kMostIssue = 0.8;
 // L2 is asked for lines. Rows of an operand along M or N are narrower where its tile is not a multiple of them:
 // 4096 x 7168 x 32768 in four parts of K, both operands along M or N, takes 4188 us in tiles of 128x160, whose rows of
 // B have 64 bytes, and 2693 in tiles of 128x192 (H100, 2026-11-28; on an H200 3468, and 2957 in tiles of 128x128).
@@ -226,74 +215,18 @@ class StepWriter {
   }
 
   void WriteFma(const Op& op, StepList& steps) {
-    if (op.kind == OpKind::kDepthwise) return WriteDepthwise(op.As<ir::DepthwiseAttrs>(), steps);
-    if (const auto* taps = std::get_if<ir::DepthwiseGradientAttrs>(&op.attrs)) return WriteTaps(op, *taps, steps);
-    WriteGemv(op, steps);
-  }
-
-  // Every line of the matrix comes from memory, and vectors from L1. A warp waits for a block of K once in as many
-  // blocks as are in flight.
-  void WriteGemv(const Op& op, StepList& steps) {
-    const auto& attrs = op.As<ir::GemvAttrs>();
-    const int64_t depth = std::max<int64_t>(0, indices_.At(op.operands[3]) - indices_.At(op.operands[2]));
-    const int64_t blocks = base::CeilDiv(depth, program_.tile_k);
-    const double elements = static_cast<double>(depth) * program_.Rows();
-    const double scaled = attrs.scale_run > 0 ? 1.0 / attrs.scale_run : 0;
-    // Of an element of the matrix, with its part of those of vectors that are read with it.
-    const double read = 1 + static_cast<double>(attrs.vectors) / attrs.lines;
-    const double widen = scaled > 0 ? kWidenPair : DataTypeBits(attrs.type) == 8 ? kWidenEight : kWidenSixteen;
-    const double multiply = attrs.vectors * (scaled > 0 ? kMultiplyPair + scaled * kOperationsOfFactor : 1);
-    Add(steps, {.kind = StepKind::kReadGlobal,
-                .bytes = elements * (Bytes(attrs.type) + scaled),
-                .issues = static_cast<double>(base::CeilDiv(blocks, int64_t{attrs.stages})) + kWaitOfSums,
-                .multiplied = true});
-    Add(steps, {.kind = StepKind::kConvert,
-                .elements = elements,
-                .multiplied = true,
-                .operations = (read * (widen + kOperationsOfAccess / attrs.Run()) + multiply) /
-                              std::min(kMostIssue, kIssueOfWarp * role_.warps)});
-  }
-
-  // A product takes an instruction, and each channel of a pixel or of a tap one to become an f32. A pass of the role's
-  // warps lasts as long as the scheduler with the most of them.
-  void WriteDepthwise(const ir::DepthwiseAttrs& attrs, StepList& steps) {
-    const ir::FragmentLayout layout{attrs.fragment};
-    const int fragments = program_.tile_m / layout.Rows(), passes = base::CeilDiv(fragments, role_.warps);
-    rows_ = base::CeilDiv(program_.tile_m, passes);
-    columns_ = program_.tile_n;
-    const double read = static_cast<double>(attrs.PixelsOfLine() + attrs.columns) / layout.Facts().rows_of_lane;
-    const auto taps = static_cast<double>(numbers_.SizeOf(ir::Binding::kK));
-    // Of an output. Where strides divide, it meets so many fewer.
-    double products = taps, rows = taps / attrs.columns;
-    for (size_t d = 0; attrs.divides && d < (attrs.planes ? 3 : 2); ++d) {
-      const auto stride = static_cast<double>(numbers_.SizeOf(ir::kSpatialBindings[d].stride));
-      products /= stride;
-      if (d > 0) rows /= stride;
+    if (const auto* depthwise = std::get_if<ir::DepthwiseAttrs>(&op.attrs)) {
+      rows_ = base::CeilDiv(program_.tile_m, FragmentPasses(*depthwise, program_, role_.warps));
+      columns_ = program_.tile_n;
+      return Add(steps, DepthwiseStep(*depthwise, program_, numbers_, role_.warps, Elements()));
     }
-    const double most = base::CeilDiv(fragments, kSchedulers) * kSchedulers;
-    const bool alone = std::min(fragments, role_.warps) <= kSchedulers;
-    Add(steps,
-        {.kind = StepKind::kConvert,
-         .elements = Elements(),
-         .multiplied = true,
-         .operations = (products + rows * read) * most / fragments / (alone ? kIssueOfOneWarp : kIssueOfTwoWarps)});
-  }
-
-  // Every group of warps reads the gradients of its positions, and for each of its rows the pixels under them.
-  void WriteTaps(const Op& op, const ir::DepthwiseGradientAttrs& attrs, StepList& steps) {
-    if (op.kind != OpKind::kAddTaps) return;
-    const int64_t positions = Tile(op, 0, 0).outer, copies = attrs.Copies(role_.warps);
-    const int64_t runs = base::CeilDiv(positions, kRunsOfWarp * attrs.run);
-    const double pixels = 1 + (attrs.run - 1) * attrs.stride + (attrs.columns - 1) * attrs.dilation;
-    // Of a lane, for a run: products of eight channels, and numbers that become f32.
-    const double own = attrs.rows * (attrs.columns * attrs.run + pixels) + attrs.run;
-    const int64_t warps = base::RoundUp(attrs.groups * copies, int64_t{kSchedulers});
-    const double issue = warps <= kSchedulers ? kIssueOfOneWarp : kIssueOfTwoWarps;
-    products_ += 1;
-    Add(steps,
-        {.kind = StepKind::kMultiply,
-         .elements = static_cast<double>(program_.tile_m) * kRunsOfWarp,
-         .operations = kOperationsOfBox + own * static_cast<double>(base::CeilDiv(runs, copies) * warps) / issue});
+    if (const auto* taps = std::get_if<ir::DepthwiseGradientAttrs>(&op.attrs)) {
+      if (op.kind != OpKind::kAddTaps) return;
+      products_ += 1;
+      return Add(steps, FilterGradientStep(*taps, program_, Tile(op, 0, 0).outer, role_.warps));
+    }
+    const int64_t depth = std::max<int64_t>(0, indices_.At(op.operands[3]) - indices_.At(op.operands[2]));
+    for (const Step& step : GemvSteps(op.As<ir::GemvAttrs>(), program_, depth, role_.warps)) Add(steps, step);
   }
 
   Step TensorMove(const Op& op) const {
