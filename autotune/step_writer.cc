@@ -8,7 +8,6 @@
 #include "autotune/thread_products.h"
 #include "base/check.h"
 #include "base/integer_math.h"
-#include "compiler/legality/check_direct.h"
 #include "compiler/plan/constant_indices.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace laneshift::base {
 namespace {
 
@@ -66,15 +68,10 @@ Fingerprint SipHash128(std::string_view bytes, uint64_t k0, uint64_t k1) {
 }
 
 std::string Fingerprint::Hex() const {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string bytes, hex;
+  std::string bytes;
   AppendLittleEndian(bytes, low);
   AppendLittleEndian(bytes, high);
-  for (unsigned char byte : bytes) {
-    hex.push_back(kDigits[byte >> 4]);
-    hex.push_back(kDigits[byte & 15]);
-  }
-  return hex;
+  return HexOf(bytes);
 }
 
 Fingerprinter& Fingerprinter::Integer(std::string_view name, int64_t value) {

@@ -86,6 +86,16 @@ std::optional<double> ParseDouble(std::string_view text) {
   return value;
 }
 
+std::string HexOf(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    (hex += kDigits[byte >> 4]) += kDigits[byte & 15];
+  }
+  return hex;
+}
+
 std::string PrintDouble(double value) {
   char buffer[64];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);

@@ -52,6 +52,9 @@ std::string_view Trim(std::string_view text);
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);
 
+// Two lower-case hexadecimal digits for each byte.
+std::string HexOf(std::string_view bytes);
+
 // The shortest decimal text that reads back as exactly `value`.
 std::string PrintDouble(double value);
 

@@ -33,6 +33,11 @@ TEST(Parse, TakesTheWholeTextOrNothing) {
   for (const char* bad : {"", "nan", "inf", "1.0x", "1e999"}) EXPECT_FALSE(ParseDouble(bad)) << bad;
 }
 
+TEST(HexOf, HasTwoDigitsForEachByte) {
+  EXPECT_EQ(HexOf(""), "");
+  EXPECT_EQ(HexOf(std::string_view("\x00\x0f\xa0\xff", 4)), "000fa0ff");
+}
+
 TEST(PrintDouble, ReadsBackExactly) {
   for (const double value : {0.0, 0.1, -1.5, 1e300, 3.0}) EXPECT_EQ(ParseDouble(PrintDouble(value)), value);
   EXPECT_EQ(PrintDouble(0.1), "0.1");

@@ -16,9 +16,7 @@ bool IsWordCharacter(char c) {
 
 std::string CharacterName(char c) {
   if (c >= ' ' && c <= '~') return Cat("'", c, "'");
-  constexpr char kDigits[] = "0123456789abcdef";
-  const auto byte = static_cast<unsigned char>(c);
-  return Cat("byte 0x", kDigits[byte / 16], kDigits[byte % 16]);
+  return Cat("byte 0x", base::HexOf({&c, 1}));
 }
 
 }  // namespace

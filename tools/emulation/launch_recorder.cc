@@ -21,13 +21,6 @@ std::string_view TextOf(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string HexOf(std::span<const uint8_t> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : bytes) (text += kDigits[byte >> 4]) += kDigits[byte & 15];
-  return text;
-}
-
 std::string BufferName(size_t index) { return Cat("m", index); }
 
 Json LaunchOf(const emulator::ObservedLaunch& launch) {
@@ -37,7 +30,7 @@ Json LaunchOf(const emulator::ObservedLaunch& launch) {
   if (shape.dynamic_shared != 0) json["dynamic_shared"] = shape.dynamic_shared;
   if (launch.may_overlap) json["programmatic"] = true;
   Json arguments = Json::array();
-  for (const auto& argument : launch.arguments) arguments.push_back({{"bytes", HexOf(argument)}});
+  for (const auto& argument : launch.arguments) arguments.push_back({{"bytes", base::HexOf(TextOf(argument))}});
   json["arguments"] = std::move(arguments);
   return json;
 }
