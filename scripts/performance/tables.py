@@ -189,10 +189,6 @@ def conv_layers():
                    ("with the problems above, each once", list(with_forward.values()))], floors=False)
 
 
-def conv_layers_below():
-    return below(rows_of("conv_layers_h200"), 0.98, "cuDNN")
-
-
 def conv_fused():
     return against_cudnn(rows_of("conv_fused_h200"))
 
@@ -418,7 +414,6 @@ TABLES = {
     "few_channels_groups": few_channels_groups,
     "fp8_promotion": fp8_promotion,
     "conv_layers": conv_layers,
-    "conv_layers_below": conv_layers_below,
     "conv_fused": conv_fused,
     "conv_fused_groups": conv_fused_groups,
     "conv_profiles": lambda: profiles("conv"),
