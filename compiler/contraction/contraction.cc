@@ -122,7 +122,7 @@ void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t num
     const bool wgrad = problem.pass == ConvPass::kWgrad;
     contraction.d_rows = contraction.d.name;
     contraction.m = contraction.d.MatrixRows();
-    contraction.n = contraction.d.run;
+    contraction.n = contraction.d.run * (ir::IsGated(problem.epilogue) ? 2 : 1);
     contraction.run = wgrad ? contraction.a.MatrixRows() : contraction.a.run;
     contraction.batch_name = "groups";
     return;

@@ -70,6 +70,17 @@ TEST(Contraction, OfFiltersOfOneTapIsAProductOfMatrices) {
 }
 
 // Where the sums of many slices are added by another kernel: of filters and of matrices without steps.
+TEST(Contraction, OfGatesHasTwoColumnsForEachOfD) {
+  for (const char* text :
+       {"gemm m=392 n=128 k=64 epilogue=swiglu", "conv n=2 h=14 w=14 c=64 k=128 r=1 s=1 epilogue=swiglu",
+        "conv n=2 h=14 w=14 c=64 k=128 r=3 s=3 pad=1 epilogue=swiglu"}) {
+    const Problem problem = *ParseProblem(text);
+    const Contraction gated = ContractionOf(problem, {});
+    EXPECT_EQ(gated.n, 128) << text;
+    EXPECT_EQ(gated.d.run, 64) << text;
+  }
+}
+
 TEST(Contraction, AddsManySlicesApart) {
   const auto apart = [](const char* text, int slices) {
     const Schedule schedule{.split_k = slices};

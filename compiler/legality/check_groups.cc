@@ -70,6 +70,8 @@ Status CheckMerged(const Contraction& contraction, const Schedule& s) {
   if (contraction.merged != s.merge_groups)
     return NotOfGroups(
         base::Cat("merge_groups=", s.merge_groups, " does not divide groups=", contraction.ChannelGroups()));
+  if (contraction.geometry.HasPatches())
+    return NotOfGroups("the columns of a row are pixels of one group of channels; use merge_groups=1");
   if (ir::HasSplitGateUp(contraction.epilogue()))
     return NotOfGroups(
         "gates are the first half of a group's filters, which merge_groups would mix; use merge_groups=1");
