@@ -119,11 +119,13 @@ bool MakeMatrices(const ConvProblem& problem, const Schedule& schedule, Contract
 
 void AddExtents(const ConvProblem& problem, const Schedule& schedule, size_t number, Contraction& contraction) {
   if (MakeMatrices(problem, schedule, contraction)) {
-    const bool wgrad = problem.pass == ConvPass::kWgrad;
+    const auto extent = [](const OperandSource& matrix, ir::Axis axis) {
+      return matrix.inner_axis == axis ? matrix.run : matrix.MatrixRows();
+    };
     contraction.d_rows = contraction.d.name;
-    contraction.m = contraction.d.MatrixRows();
-    contraction.n = contraction.d.run * (ir::IsGated(problem.epilogue) ? 2 : 1);
-    contraction.run = wgrad ? contraction.a.MatrixRows() : contraction.a.run;
+    contraction.m = extent(contraction.a, ir::Axis::kM);
+    contraction.n = extent(contraction.b, ir::Axis::kN);
+    contraction.run = extent(contraction.a, ir::Axis::kK);
     contraction.batch_name = "groups";
     return;
   }

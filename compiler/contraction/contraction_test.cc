@@ -69,7 +69,6 @@ TEST(Contraction, OfFiltersOfOneTapIsAProductOfMatrices) {
     EXPECT_TRUE(ContractionOf(Parsed(text), none).RowsArePixels()) << text;
 }
 
-// Where the sums of many slices are added by another kernel: of filters and of matrices without steps.
 TEST(Contraction, OfGatesHasTwoColumnsForEachOfD) {
   for (const char* text :
        {"gemm m=392 n=128 k=64 epilogue=swiglu", "conv n=2 h=14 w=14 c=64 k=128 r=1 s=1 epilogue=swiglu",
@@ -81,6 +80,7 @@ TEST(Contraction, OfGatesHasTwoColumnsForEachOfD) {
   }
 }
 
+// Where the sums of many slices are added by another kernel: of filters and of matrices without steps.
 TEST(Contraction, AddsManySlicesApart) {
   const auto apart = [](const char* text, int slices) {
     const Schedule schedule{.split_k = slices};
