@@ -198,7 +198,7 @@ class StepWriter {
       // Of warpgroups that promote their tiles, the tensor core interleaves the MMAs, which end together. Those that
       // promote block by block are apart: one promotes while the tensor core works for the other. In both cases shared
       // memory is busy, and what copies write there takes its time, too (measured on an H200).
-      if (AddsPromoted(role_.body) && Warpgroups() > 1) {
+      if (Has<ir::AddPromotedAttrs>(role_.body) && Warpgroups() > 1) {
         product.interleaved = op.As<ir::MmaAttrs>().block == ir::MmaAttrs::kEveryBlock;
         product.own = product.interleaved ? 1 : 1 / Warpgroups();
         product.written = static_cast<double>(program_.tile_m + program_.tile_n) * blocks / program_.Blocks(role_);
@@ -283,15 +283,11 @@ class StepWriter {
     }
     return 0;
   }
-  static bool Multiplies(const std::vector<Op>& body) {
-    return std::any_of(body.begin(), body.end(), [](const Op& op) {
-      return std::holds_alternative<ir::MmaAttrs>(op.attrs) || Multiplies(op.body);
-    });
-  }
-  static bool AddsPromoted(const std::vector<Op>& body) {
-    return std::any_of(body.begin(), body.end(), [](const Op& op) {
-      return std::holds_alternative<ir::AddPromotedAttrs>(op.attrs) || AddsPromoted(op.body);
-    });
+  // Whether there is an op with such attributes.
+  template <typename Attrs>
+  static bool Has(const std::vector<Op>& body) {
+    return std::any_of(body.begin(), body.end(),
+                       [](const Op& op) { return std::holds_alternative<Attrs>(op.attrs) || Has<Attrs>(op.body); });
   }
   double Warpgroups() const { return static_cast<double>(role_.warps) / ir::kWarpgroupWarps; }
 
@@ -520,7 +516,7 @@ class StepWriter {
   const WrittenPart part_;
   double products_ = 0;
   // That the role's ops treat at once: of several blocks of rows those of one.
-  int rows_ = program_.Rows() / (Multiplies(role_.body) ? program_.Blocks(role_) : 1);
+  int rows_ = program_.Rows() / (Has<ir::MmaAttrs>(role_.body) ? program_.Blocks(role_) : 1);
   int columns_ = 0;
   double staged_bytes_ = 0;  // since the last store
 };

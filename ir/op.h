@@ -450,7 +450,7 @@ struct StageAttrs {
 struct BulkStoreAttrs {
   int buffer = 0;
   Binding map = Binding::kMapD;  // its box is the part of a copy that is stored: all columns, or the first ones
-  // kGroups: of a copy that also has rows beyond the end of the unit's group, threads store the others.
+  // kGroups: if a copy has rows beyond the end of the unit's group, threads store those before it.
   RowMap rows = RowMap::kMatrix;
   bool operator==(const BulkStoreAttrs&) const = default;
 };
