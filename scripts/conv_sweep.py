@@ -197,6 +197,10 @@ def epilogues():
         yield Conv(image, filters, 3, 36, pad=1, types="x=f16 w=f16 y=f32", rest=f"epilogue={steps}")
     yield Conv([13], [5], 32, 64, n=3, pad=2, types="x=e4m3 w=e4m3 y=e4m3", rest="epilogue=swiglu+amax")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 16, pad=1, rest="y_pixel=16 epilogue=bias_k+geglu+residual")
+    # Filters of one tap multiply matrices: D has half as many columns as there are filters.
+    yield Conv([14, 14], [1, 1], 64, 128, rest="epilogue=swiglu")
+    yield Conv([5, 7], [1, 1], 72, 48, n=2, rest="epilogue=bias_k+geglu:halves")
+    yield Conv([1], [1], 1, 6, rest="epilogue=geglu")
     # Deterministic reductions.
     for steps in ("sum_k+relu+amax_k+sum_k", "bias_k+swiglu+sum_k"):
         rest = f"numerics=deterministic epilogue={steps}"
