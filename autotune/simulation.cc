@@ -224,6 +224,9 @@ class RoleRun {
         Begin(shared.tensor);
         shared.tensor.Spend(Bound::kSharedMemory, MoveClocks(step, machine));
         return true;
+      case StepKind::kTensorStore:
+        time_.Spend(Bound::kSharedMemory, TensorStoreClocks(step, machine));
+        return true;
       case StepKind::kReadAccumulator:
         time_.Spend(Bound::kEpilogue, AccumulatorReadClocks(step, machine));
         return true;

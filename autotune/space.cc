@@ -322,6 +322,12 @@ class ShapeList {
     shape.cluster_m = shape.ctas = 2;
     shape.cluster_n = 1;
     AddTileOrders(shape);
+    // Single CTAs read so much of their operands from shared memory that warps which read scale factors gain nothing.
+    if (!contraction_.BlockScaling()) return;
+    for (const ScaleWarps warps : {ScaleWarps::kRows, ScaleWarps::kAll}) {
+      shape.scale_warps = warps;
+      AddTileOrders(shape);
+    }
   }
 
   // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.

@@ -49,6 +49,9 @@ double StageClocks(const Step& step, const Machine& machine) { return step.eleme
 // Of the tensor core, for operations other than MMAs.
 double CopyClocks(const Step& step, const Machine& machine) { return step.bytes / machine.shared_read; }
 double MoveClocks(const Step& step, const Machine& machine) { return step.issues * machine.tensor_move; }
+double TensorStoreClocks(const Step& step, const Machine& machine) {
+  return step.issues * machine.store_cells + ir::kWarpgroupWarps * step.bytes / machine.shared_read;
+}
 double ArithmeticClocks(const Step& step, const Machine& machine) {
   return step.elements * std::max(step.operations / machine.arithmetic_rate, step.special / machine.special_rate);
 }
@@ -88,6 +91,9 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
         break;
       case StepKind::kTensorMove:
         tile.moves += times * iterations * MoveClocks(step, machine);
+        break;
+      case StepKind::kTensorStore:
+        tile.issue += times * iterations * TensorStoreClocks(step, machine);
         break;
       case StepKind::kLoad:
         tile.loads += times * iterations * (LoadClocks(step, machine, share) + OutsideClocks(step, share));

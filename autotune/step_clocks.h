@@ -24,6 +24,7 @@ double StageClocks(const Step& step, const Machine& machine);
 // Of the tensor core, for operations other than MMAs.
 double CopyClocks(const Step& step, const Machine& machine);
 double MoveClocks(const Step& step, const Machine& machine);
+double TensorStoreClocks(const Step& step, const Machine& machine);
 // Of arithmetic by threads.
 double ArithmeticClocks(const Step& step, const Machine& machine);
 

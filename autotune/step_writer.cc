@@ -137,6 +137,8 @@ class StepWriter {
       for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
         Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
     }
+    if (op.kind == OpKind::kSend && program_.channels[static_cast<size_t>(RingOf(op))].stored)
+      Add(steps, {.kind = StepKind::kTensorStore});
     if (op.kind == OpKind::kSend)
       return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsOrder(op)});
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
@@ -207,8 +209,12 @@ class StepWriter {
       return Multiply(steps, product);
     }
     const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
-    if (tensor == nullptr)
-      return Multiply(steps, {.rows = static_cast<double>(program_.Rows()), .tensor_memory = true});
+    if (tensor == nullptr) {
+      return Multiply(steps, {.rows = static_cast<double>(program_.Rows()),
+                              .depth = Depth() / op.PartsOfBlock(),
+                              .written = StoredFactors() / kStepBytes / Depth(),
+                              .tensor_memory = true});
+    }
     Multiply(steps, {.rows = static_cast<double>(program_.tile_m), .a_shared = false, .tensor_memory = true});
     if (tensor->shift) Add(steps, {.kind = StepKind::kTensorMove, .issues = Depth()});
   }
@@ -233,9 +239,11 @@ class StepWriter {
       return {.kind = StepKind::kTensorMove, .issues = Depth() * shift->issues};
     if (const auto* blocks = std::get_if<ir::BlockCopyAttrs>(&op.attrs)) {
       const SharedLayout& tile = Tile(op, 1, blocks->tile);
+      const double bytes = static_cast<double>(tile.Bytes()) / blocks->parts;
+      if (op.kind == OpKind::kBlockStore) return {.kind = StepKind::kTensorStore, .bytes = bytes, .issues = 0};
       return {.kind = StepKind::kTensorCopy,
-              .bytes = static_cast<double>(tile.Bytes()),
-              .issues = static_cast<double>(tile.outer) / blocks->lines};
+              .bytes = bytes,
+              .issues = static_cast<double>(tile.outer) / blocks->lines / blocks->parts};
     }
     const bool copy = op.kind == OpKind::kTensorCopy;
     return {.kind = copy ? StepKind::kTensorCopy : StepKind::kTensorMove,
@@ -282,6 +290,19 @@ class StepWriter {
       return factors / (attrs->aligned ? kAdjacent : 1);
     }
     return 0;
+  }
+  // Bytes of shared memory that the warps of another role read for a block of K.
+  double StoredFactors() const {
+    double bytes = 0;
+    for (const ir::Channel& channel : program_.channels) {
+      if (!channel.own || !StoresBlocks()) continue;
+      for (const ir::TileSlot& tile : channel.tiles) bytes += ir::kWarpgroupWarps * tile.layout.Bytes();
+    }
+    return bytes;
+  }
+  bool StoresBlocks() const {
+    return std::any_of(program_.channels.begin(), program_.channels.end(),
+                       [](const ir::Channel& channel) { return channel.stored; });
   }
   // Whether there is an op with such attributes.
   template <typename Attrs>
@@ -451,7 +472,7 @@ class StepWriter {
   void Multiply(StepList& steps, Step product) {
     product.kind = StepKind::kMma;
     product.columns = program_.Columns();
-    product.depth = Depth();
+    if (product.depth == 0) product.depth = Depth();
     product.step_bytes = program_.StepBytes();
     product.b_share = static_cast<double>(program_.Compression(ir::Operand::kA)) / program_.ctas;
     product.pair = program_.ctas > 1;

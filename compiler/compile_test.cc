@@ -164,6 +164,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_cluster_k", "sm_100a", "gemm m=256 n=256 k=512", "tile=128x128 stages=3 cluster_k=4"},
       {"gemm_pingpong", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x64 stages=4 math=2 consumers=pingpong"},
       {"gemm_overlap", "sm_100a", "gemm m=256 n=1024 k=256 a=e4m3 scale=mx", "tile=128x256x128 stages=4"},
+      {"gemm_stored_factors", "sm_100a", "gemm m=512 n=1024 k=512 a=e2m1 scale=nv",
+       "tile=128x192x256 stages=4 cluster=2x1 ctas=2 scale_warps=rows"},
       {"gemm_begins_early", "sm_90a", "gemm m=1536 n=384 k=256 a=e4m3", "tile=128x32x128 stages=4 math=2"},
       {"gemm_panels", "sm_90a", "gemm m=2048 n=2048 k=256", "tile=128x176 stages=4 consumers=pingpong"},
       {"gemm_sharers", "sm_90a", "gemm m=256 n=2048 k=256", "tile=64x128 stages=4 rows=n"},

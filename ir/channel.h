@@ -39,6 +39,8 @@ struct Channel {
   bool is_overlap = false;        // those columns of the channel before it, which has them twice
   bool is_private = false;        // a ring that only one role uses, by reserve and retire
   bool resident = false;          // resident: each slot is filled once and remains full
+  bool own = false;               // of a shared channel: threads take its slots, in a pair each CTA its own
+  bool stored = false;            // in Tensor Memory: threads fill its slots for MMAs, in a pair those of both CTAs
   int tmem_column = -1;           // assigned: first column of stage 0
   int slots_offset = -1;  // assigned, of CLC responses and of partial sums: byte offset of stage 0 in shared memory
   int full_arrivals = 0, empty_arrivals = 0;  // set by LowerChannels
@@ -46,6 +48,8 @@ struct Channel {
 
   int StageBytes() const;                                 // distance of two stages in shared memory
   int StageColumns() const { return columns - overlap; }  // and in Tensor Memory
+  // Whether MMAs read what the CTAs of a pair put into their slots: the full barriers are then those of the leader.
+  bool FeedsMmas() const { return space == Space::kShared ? !own : stored; }
   int Barriers() const { return resident ? stages : 2 * stages; }
   bool operator==(const Channel&) const = default;
 };

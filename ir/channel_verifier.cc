@@ -73,7 +73,7 @@ Status RoleVerifier::CheckExpect(const Op& op) {
   int& expected = values_[op.operands[0]].expected_bytes;
   if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
   expected = bytes;
-  const bool by_pair = program_.ctas > 1 && ChannelOfSlot(op.operands[0]).space == Space::kShared;
+  const bool by_pair = program_.FillingCtas(ChannelOfSlot(op.operands[0])) > 1;
   if (op.As<ExpectAttrs>().leader != by_pair)
     return Broken(8, "the leader of a pair expects bytes; without pairs every CTA does");
   return Arrive(op.operands[0], Side::kFull, 1);

@@ -40,7 +40,7 @@ Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastS
   const SharedLayout& box = program_.FindParam(map)->box;
   const auto* pixels = std::get_if<PixelLoadAttrs>(&op.attrs);
   const int bytes = pixels != nullptr ? pixels->Bytes(slot.layout, box) : BoxBytes(slot.layout, box);
-  values_[op.operands[0]].tma_bytes += bytes * parts * program_.ctas;
+  values_[op.operands[0]].tma_bytes += bytes * parts * program_.FillingCtas(ChannelOfSlot(op.operands[0]));
   if (HasBox(slot.layout, box, parts, part)) return Ok();
   return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of tile ", slot.name));
 }
@@ -95,7 +95,7 @@ Status RoleVerifier::CheckLoadRows(const Op& op) {
   // No slot becomes full without one of the warps, so that none is a lap of the ring late.
   if (role_->warps * attrs.at_once > attrs.rows)
     return Broken(11, Cat(role_->warps, " warps have no copy each of ", attrs.rows, " rows"));
-  values_[op.operands[0]].tma_bytes += layout.CopiedBytes() * program_.ctas;
+  values_[op.operands[0]].tma_bytes += layout.CopiedBytes() * program_.FillingCtas(ChannelOfSlot(op.operands[0]));
   return Ok();
 }
 

@@ -101,14 +101,17 @@ Status RoleVerifier::CheckMmaScaled(const Op& op) const {
     return Broken(8, Cat("run=", attrs.run, " is not ", kMxRun * compression, " or ", kNvRun * compression));
   LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, run));
   LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, run));
-  const int blocks = program_.tile_k / (attrs.run * ScaleBlock::kFactors);
+  if (attrs.parts < 1 || !InRange(attrs.part, 0, attrs.parts) || program_.Steps() % attrs.parts != 0 ||
+      program_.tile_k % (attrs.parts * attrs.run * ScaleBlock::kFactors) != 0)
+    return Broken(8, Cat("part ", attrs.part, " of ", attrs.parts, " has not whole blocks of scale factors"));
+  const int blocks = program_.tile_k / attrs.parts / (attrs.run * ScaleBlock::kFactors);
   const int of_a = blocks * program_.Rows() / kPartitionLanes;
   const int of_b = blocks * ScaleBlock::TileColumns(program_.Columns());
   const bool begins_within = program_.Columns() % ScaleBlock::kRows != 0;
   if (op.operands.size() != (begins_within ? 6 : 5))
     return Broken(7, Cat("tiles of ", program_.Columns(), " columns begin ", begins_within ? "" : "never ",
                          "within a block of ", ScaleBlock::kRows, " scale factors"));
-  const bool holds = factors.is_private && attrs.b_scales == of_a && factors.columns >= of_a + of_b;
+  const bool holds = (factors.is_private || factors.stored) && attrs.b_scales == of_a && factors.columns >= of_a + of_b;
   if (!holds || (!program_.sparse_a && factors.columns > of_a + of_b))
     return Broken(12,
                   Cat("channel ", factors.name, " does not hold ", of_a, " and ", of_b, " columns of scale factors"));
@@ -125,7 +128,7 @@ Status RoleVerifier::CheckMetadata(const Channel& cells, int first, int columns)
     return Broken(12, Cat("channel ", cells.name, " begins at column ", cells.tmem_column,
                           ", and instructions select one of aligned columns of metadata"));
   const bool last = first + columns == cells.columns;
-  if (cells.is_private && last && program_.tile_k % depth == 0 && columns == needed) return Ok();
+  if ((cells.is_private || cells.stored) && last && program_.tile_k % depth == 0 && columns == needed) return Ok();
   return Broken(12,
                 Cat("channel ", cells.name, " does not hold ", needed, " columns of metadata for k=", program_.tile_k));
 }
@@ -142,7 +145,7 @@ Status RoleVerifier::CheckMmaSparse(const Op& op) const {
   return CheckMetadata(metadata, 0, metadata.columns);
 }
 
-// Blocks of scale factors go to all partitions, those of metadata to all lanes.
+// Blocks of scale factors go to all partitions, those of metadata to all lanes, which threads do not store.
 Status RoleVerifier::CheckBlockCopy(const Op& op) const {
   const auto& attrs = op.As<BlockCopyAttrs>();
   const Channel& cells = ChannelOfSlot(op.operands[0]);
@@ -153,14 +156,18 @@ Status RoleVerifier::CheckBlockCopy(const Op& op) const {
   const int lines = ScaleBlock::Holds(layout.type) ? ScaleBlock::kLines
                     : MetadataBlock::Holds(layout) ? MetadataBlock::kLines
                                                    : 0;
+  const bool by_threads = op.kind == OpKind::kBlockStore;
+  if (by_threads && lines != kPartitionLanes) return Broken(12, "threads store scale factors only");
   const bool whole = attrs.lines > 0 && attrs.lines == lines && layout.inner == ScaleBlock::kLineBytes &&
                      layout.outer % attrs.lines == 0 && layout.swizzle == Swizzle::kNone;
   if (!whole)
     return Broken(12, Cat("tile ", source.tiles[static_cast<size_t>(attrs.tile)].name, " has no whole blocks"));
-  const int blocks = layout.outer / attrs.lines;
+  const int blocks = layout.outer / attrs.lines / std::max(1, attrs.parts);
+  if (!InRange(attrs.part, 0, attrs.parts) || blocks * attrs.parts * attrs.lines != layout.outer)
+    return Broken(8, Cat("part ", attrs.part, " of ", attrs.parts, " has not whole blocks"));
   const int end = attrs.column + (blocks - 1) * attrs.step + kBlockColumns;
-  if (cells.is_private && attrs.step >= kBlockColumns && InRange(attrs.column, 0, cells.columns) &&
-      end <= cells.columns)
+  const bool fills = cells.stored || (cells.is_private && !by_threads);
+  if (fills && attrs.step >= kBlockColumns && InRange(attrs.column, 0, cells.columns) && end <= cells.columns)
     return Ok();
   return Broken(12, Cat(blocks, " blocks from column ", attrs.column, " on leave channel ", cells.name));
 }

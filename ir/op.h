@@ -241,9 +241,10 @@ struct MmaAttrs {
 };
 struct MmaScaledAttrs {
   int a_tile = 0, b_tile = 1;
-  int run = kMxRun;  // elements along K for which a scale factor is; with a sparse A twice those of the kind
-  int b_scales = 0;  // column of the slot of scale factors at which B's begin; A's begin at 0
-  int metadata = 0;  // of a sparse A: where that begins in the slot
+  int run = kMxRun;         // elements along K for which a scale factor is; with a sparse A twice those of the kind
+  int b_scales = 0;         // column of the slot of scale factors at which B's begin; A's begin at 0
+  int metadata = 0;         // of a sparse A: where that begins in the slot
+  int part = 0, parts = 1;  // of the block of K: what is multiplied, and for which the slot has scale factors
   bool operator==(const MmaScaledAttrs&) const = default;
 };
 struct MmaSparseAttrs {
@@ -256,6 +257,7 @@ struct BlockCopyAttrs {
   int column = 0;  // where the first one goes
   int step = 0;    // columns from block to block
   int lines = kPartitionLanes;
+  int part = 0, parts = 1;  // of the block of K: what is copied of the tile's blocks
   bool operator==(const BlockCopyAttrs&) const = default;
 };
 struct MmaTensorAttrs {
@@ -570,6 +572,12 @@ struct Op {
     if (HasGroups(work->source)) return least + kWorkGroupArguments;
     if (work->source == WorkSource::kPartsOfK) return least + kWorkPartArguments;
     return least + (operands.size() > kWorkTileOperands ? kWorkSliceArguments : 0);
+  }
+  // How many such ops make up a block of K.
+  int PartsOfBlock() const {
+    const auto* mma = std::get_if<MmaScaledAttrs>(&attrs);
+    const auto* copy = std::get_if<BlockCopyAttrs>(&attrs);
+    return mma != nullptr ? mma->parts : copy != nullptr ? copy->parts : 1;
   }
   template <typename A>
   const A& As() const {

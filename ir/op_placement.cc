@@ -28,9 +28,9 @@ Status CheckPlacement(const Program& program, const target::Target& target, cons
     return BrokenRule(6, "it is for one thread; the role is not elected");
   if (row.executor == Executor::kWarps && role.elected)
     return BrokenRule(6, "it is for whole warps; the role is elected");
-  const bool holds_rows =
-      op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters || op.kind == OpKind::kAccRegisters;
-  if (holds_rows && (role.first_warp % 4 != 0 || role.warps % 4 != 0)) {
+  const bool by_warpgroup = op.kind == OpKind::kAccRead || op.kind == OpKind::kMmaRegisters ||
+                            op.kind == OpKind::kAccRegisters || op.kind == OpKind::kBlockStore;
+  if (by_warpgroup && (role.first_warp % 4 != 0 || role.warps % 4 != 0)) {
     return BrokenRule(6, Cat("warps ", role.first_warp, "+", role.warps, " are not whole, aligned warpgroups"));
   }
   return Ok();

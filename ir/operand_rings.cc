@@ -32,7 +32,8 @@ class RingFinder {
     const bool of_b =
         (tile != nullptr && tile->operand == Operand::kB) || (pixels != nullptr && pixels->map == Binding::kMapB);
     for (const auto& [slot, channel] : slots_) {
-      if (slot != load.operands[0] || program_.channels[static_cast<size_t>(channel)].resident) continue;
+      const Channel& ring = program_.channels[static_cast<size_t>(channel)];
+      if (slot != load.operands[0] || ring.resident || ring.own) continue;
       (of_b ? rings_.b : rings_.a) = channel;
     }
   }

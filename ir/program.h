@@ -158,6 +158,8 @@ struct Program {
   // The extents of a tile's accumulator.
   int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }
+  // CTAs whose copies and arrivals complete a phase of one full barrier.
+  int FillingCtas(const Channel& channel) const { return channel.FeedsMmas() ? ctas : 1; }
   int ClusterSize() const { return cluster_m * cluster_n * cluster_k; }
   // How many boxes, each multicast along m or n, make up a shared tile; 1 for kOwn.
   int Parts(MulticastScope to) const;

@@ -233,7 +233,9 @@ template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
     Field{"a", &MmaScaledAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaScaledAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"run", &MmaScaledAttrs::run, Presence::kAlways}, Field{"b_scales", &MmaScaledAttrs::b_scales},
-    Field{"metadata", &MmaScaledAttrs::metadata, Presence::kOptional}};
+    Field{"metadata", &MmaScaledAttrs::metadata, Presence::kOptional},
+    Field{"part", &MmaScaledAttrs::part, Presence::kOptional},
+    Field{"parts", &MmaScaledAttrs::parts, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaSparseAttrs> = std::tuple{
     Field{"a", &MmaSparseAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaSparseAttrs::b_tile, Presence::kAlways, Meaning::kTile}};
@@ -241,7 +243,9 @@ template <> inline constexpr auto kFields<BlockCopyAttrs> = std::tuple{
     Field{"tile", &BlockCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"column", &BlockCopyAttrs::column, Presence::kOptional},
     Field{"step", &BlockCopyAttrs::step},
-    Field{"lines", &BlockCopyAttrs::lines, Presence::kOptional}};
+    Field{"lines", &BlockCopyAttrs::lines, Presence::kOptional},
+    Field{"part", &BlockCopyAttrs::part, Presence::kOptional},
+    Field{"parts", &BlockCopyAttrs::parts, Presence::kOptional}};
 template <> inline constexpr auto kFields<MmaTensorAttrs> = std::tuple{
     Field{"b", &MmaTensorAttrs::b_tile, Presence::kAlways, Meaning::kTile},
     Field{"idle", &MmaTensorAttrs::idle, Presence::kOptional},
@@ -454,6 +458,8 @@ template <> inline constexpr auto kFields<Channel> = std::tuple{
     Field{"of_overlap", &Channel::is_overlap, Presence::kOptional},
     Field{"private", &Channel::is_private, Presence::kOptional},
     Field{"resident", &Channel::resident, Presence::kOptional},
+    Field{"own", &Channel::own, Presence::kOptional},
+    Field{"stored", &Channel::stored, Presence::kOptional},
     Field{"column", &Channel::tmem_column, Presence::kOptional},
     Field{"slots", &Channel::slots_offset, Presence::kOptional, Meaning::kOffset},
     JoinedField{"arrivals", '/', std::array{&Channel::full_arrivals, &Channel::empty_arrivals}, Presence::kOptional},

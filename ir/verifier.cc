@@ -16,7 +16,8 @@
 //     and a target with Tensor Memory. Of two accumulators that have columns in common the next channel, of one slot,
 //     is these columns. A channel of CLC responses, of which there is at most one, holds nothing else
 //     and needs a target with cluster launch control. An order channel has one slot, which is empty. A channel of
-//     partial sums holds a tile that the CTAs of a cluster share. Stages, copies and
+//     partial sums holds a tile that the CTAs of a cluster share. A channel of slots of each CTA's own is a shared
+//     ring, and one that threads store into is a ring in Tensor Memory that is no role's own. Stages, copies and
 //     warps of buffers are positive, and the warps that share a copy divide those. Arrivals are positive once the
 //     program is lowered and 0 before; a private ring of a role is in Tensor Memory and awaits none on its full side; a
 //     resident channel is shared and awaits none on its empty side.
@@ -296,6 +297,10 @@ Status CheckRings(const Program& program, const target::Target& target) {
     if (channel.resident && (channel.space != Space::kShared || channel.empty_arrivals != 0)) {
       return BrokenRule(4, Cat("channel ", channel.name, " is resident, but is not shared or is released"));
     }
+    if ((channel.own && channel.space != Space::kShared) || (channel.own && channel.resident))
+      return BrokenRule(4, Cat("channel ", channel.name, " is of each CTA's own slots, but not a shared ring"));
+    if (channel.stored && (channel.space != Space::kTensor || channel.is_private || channel.overlap != 0))
+      return BrokenRule(4, Cat("channel ", channel.name, " is stored by threads, but not a ring in Tensor Memory"));
     // No other role fills a private ring, and none releases resident slots.
     for (const int arrivals : {channel.is_private ? channel.empty_arrivals : channel.full_arrivals,
                                channel.resident ? channel.full_arrivals : channel.empty_arrivals}) {

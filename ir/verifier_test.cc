@@ -43,6 +43,8 @@ constexpr std::string_view kRows = "gemm_rows_sm_90a_scheduled";
 constexpr std::string_view kRowScaled = "gemm_row_scaled_sm_90a_scheduled";
 constexpr std::string_view kParts = "gemm_parts_sm_100a_scheduled";
 constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
+constexpr std::string_view kStores = "gemm_stored_factors_sm_100a_scheduled";
+constexpr std::string_view kStoresLowered = "gemm_stored_factors_sm_100a_lowered";
 constexpr std::string_view kSlotScales = "gemm_slot_scales_sm_90a_scheduled";
 constexpr std::string_view kColumnScales = "gemm_slot_scales_rows_n_sm_90a_scheduled";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
@@ -67,17 +69,50 @@ Status Verify(const Program& program) {
 }
 
 TEST(Verifier, AcceptsTheGoldenPrograms) {
-  for (const std::string_view name :
-       {kScheduled,       kLoweredGemm, kHopper,       kHopperLowered,   kShared,
-        kPixels,          kGather,      kOffset,       kShift,           kShiftLowered,
-        kFused,           kMasked,      kPingpong,     kPingpongLowered, kPack,
-        kReductions,      kLines,       kWords,        kResident,        kResidentColumns,
-        kResidentLowered, kPanels,      kSharers,      kGrouped,         kGroupedBulk,
-        kMaskedGroups,
-        kQuantized,       kParts,       kPartsLowered, kDepthwise,       kDepthwiseGradient,
-        kSlotScales,      kGemv,        kScaledGemv,   kColumnScales,    kEarly,
-        kEarlyLowered,    kPatch,       kRows,         kRowScaled,       kClusterK,
-        kClusterKLowered}) {
+  for (const std::string_view name : {kScheduled,
+                                      kLoweredGemm,
+                                      kHopper,
+                                      kHopperLowered,
+                                      kShared,
+                                      kPixels,
+                                      kGather,
+                                      kOffset,
+                                      kShift,
+                                      kShiftLowered,
+                                      kFused,
+                                      kMasked,
+                                      kPingpong,
+                                      kPingpongLowered,
+                                      kPack,
+                                      kReductions,
+                                      kLines,
+                                      kWords,
+                                      kResident,
+                                      kResidentColumns,
+                                      kResidentLowered,
+                                      kPanels,
+                                      kSharers,
+                                      kGrouped,
+                                      kGroupedBulk,
+                                      kMaskedGroups,
+                                      kQuantized,
+                                      kParts,
+                                      kPartsLowered,
+                                      kDepthwise,
+                                      kDepthwiseGradient,
+                                      kSlotScales,
+                                      kGemv,
+                                      kScaledGemv,
+                                      kColumnScales,
+                                      kEarly,
+                                      kEarlyLowered,
+                                      kPatch,
+                                      kRows,
+                                      kRowScaled,
+                                      kClusterK,
+                                      kClusterKLowered,
+                                      kStores,
+                                      kStoresLowered}) {
     const auto program = ParseProgram(ReadGolden(name));
     ASSERT_TRUE(program.has_value()) << name << ":" << program.error().message;
     const Status status = Verify(*program);
@@ -118,6 +153,13 @@ TEST_P(BrokenProgram, IsRefusedByItsRule) {
 
 // clang-format off
 constexpr Broken kBroken[] = {
+    {4, kStores, "stages=5 rows=128 columns=24 stored", "stages=5 rows=128 columns=24 own", "each CTA's own slots, but not a shared ring"},
+    {4, kStores, "factors shared stages=4 own", "factors shared stages=4 stored", "stored by threads, but not a ring in Tensor Memory"},
+    {6, kStores, "role scales kind=copy warps=8+4", "role scales kind=copy warps=8+3", "are not whole, aligned warpgroups"},
+    {8, kStores, "b_scales=8 parts=2", "b_scales=8 parts=3", "part 0 of 3 has not whole blocks"},
+    {8, kStores, "tile=sa0 step=4 parts=2", "tile=sa0 step=4 parts=3", "part 0 of 3 has not whole blocks"},
+    {8, kStoresLowered, "barrier.expect %44 bytes=2048", "barrier.expect %44 bytes=2048 leader", "without pairs every CTA does"},
+    {12, kStores, "columns=24 stored", "columns=28 stored", "does not hold 8 and 16 columns of scale factors"},
     {1, kScheduled, "threads=256", "threads=250", "threads=250 is not a multiple of 32"},
     {1, kScheduled, "threads=256", "threads=1056", "up to 1024"},
     {1, kScheduled, "tile=128x256x64", "tile=128x256x0", "tile extent 0"},

@@ -56,7 +56,8 @@ enum Kernel {
   kSums100,
   kLines90,
   kReductions90,
-  kOverlap100
+  kOverlap100,
+  kStores100
 };
 // Which kernel of the plan.
 struct KernelFacts {
@@ -103,6 +104,8 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", kOrderedSum, kInRows, 10},
     {"sm_90a", kOrderedSum, kInRows, 5, compiler::LaunchPurpose::kReduce},
     {"sm_100a", "gemm m=512 n=1024 k=136 a=e4m3 scale=mx", "tile=128x256x128 stages=2 cluster=1x1", 5},
+    {"sm_100a", "gemm m=600 n=300 k=2080 a=e2m1 d=f32 scale=nv",
+     "tile=128x192x256 stages=4 cluster=2x1 ctas=2 scale_warps=rows", 4},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveAfter };

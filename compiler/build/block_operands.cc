@@ -1,5 +1,6 @@
 #include "compiler/build/block_operands.h"
 
+#include <functional>
 #include <optional>
 
 namespace laneshift::compiler {
@@ -17,6 +18,18 @@ namespace {
 ValueId BeginOf(Operand operand, const Corner& corner) {
   if (operand == Operand::kB) return corner.column;
   return corner.IsInGroup() ? corner.group_row : corner.row;
+}
+
+void ForEachTile(const CopiedBlocks& copied, int part, int parts,
+                 const std::function<void(const ir::BlockCopyAttrs&)>& write) {
+  for (int i = 0; i < copied.tiles.count; ++i) {
+    write({.tile = copied.first_tile + i,
+           .column = copied.first_column + i * ScaleBlock::kFactors,
+           .step = copied.tiles.step,
+           .lines = copied.tiles.lines,
+           .part = part,
+           .parts = parts});
+  }
 }
 
 }  // namespace
@@ -89,13 +102,21 @@ OperandLoader::LoadBlock MetadataLoader::StartTile(Builder& b, const Corner& cor
   };
 }
 
-void BlockMainloop::Copy(Builder& b, ValueId cells, ValueId slot, const Copied& copied) {
-  for (int i = 0; i < copied.tiles.count; ++i) {
-    b.BlockCopy({cells, slot}, {.tile = copied.first_tile + i,
-                                .column = copied.first_column + i * ScaleBlock::kFactors,
-                                .step = copied.tiles.step,
-                                .lines = copied.tiles.lines});
-  }
+void BlockMainloop::WriteStores(Builder& b, const Corner& corner) const {
+  k_.ForEachNumber(b, corner, [&](ValueId) {
+    const ValueId slot = b.Take({}, {.channel = slots_.stored_ring});
+    for (int part = 0; part < slots_.parts; ++part) {
+      const ValueId cells = b.Put({}, {.channel = slots_.cells});
+      for (const CopiedBlocks& copied : slots_.scales) {
+        if (!copied.by_threads) continue;
+        ForEachTile(copied, part, slots_.parts, [&](const ir::BlockCopyAttrs& attrs) {
+          b.BlockStore({cells, slot}, attrs);
+        });
+      }
+      b.Send({cells});
+    }
+    b.Release({slot});
+  });
 }
 
 void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
@@ -106,23 +127,32 @@ void BlockMainloop::Write(Builder& b, const Accumulation& sums, const ProductTil
   }
   k_.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const ValueId slot = b.Take({}, {.channel = slots_.ring});
-    const ValueId cells = b.Reserve({}, {.channel = slots_.cells});
-    for (const Copied& copied : slots_.scales) Copy(b, cells, slot, copied);
-    if (slots_.metadata) Copy(b, cells, slot, *slots_.metadata);
-    const ValueId later = KLoop::IsLater(b, tile.corner, number);
-    std::vector<ValueId> operands = {tile.accumulator, cells, slot, slot, later};
-    if (first_column) operands.push_back(*first_column);
-    if (slots_.scale_run > 0) {
-      b.MmaScaled(operands, {.a_tile = slots_.row_tile,
-                             .b_tile = slots_.column_tile,
-                             .run = slots_.scale_run,
-                             .b_scales = slots_.scales.back().first_column,
-                             .metadata = slots_.metadata ? slots_.metadata->first_column : 0});
-    } else {
-      b.MmaSparse(operands, {.a_tile = slots_.row_tile, .b_tile = slots_.column_tile});
+    ValueId later = ir::kNoValue;
+    for (int part = 0; part < slots_.parts; ++part) {
+      const ir::ChannelAttrs of_cells{.channel = slots_.cells};
+      const ValueId cells = HasStores() ? b.Take({}, of_cells) : b.Reserve({}, of_cells);
+      const auto copy = [&](const ir::BlockCopyAttrs& attrs) { b.BlockCopy({cells, slot}, attrs); };
+      for (const CopiedBlocks& copied : slots_.scales) {
+        if (!copied.by_threads) ForEachTile(copied, part, slots_.parts, copy);
+      }
+      if (slots_.metadata) ForEachTile(*slots_.metadata, part, slots_.parts, copy);
+      if (part == 0) later = KLoop::IsLater(b, tile.corner, number);
+      std::vector<ValueId> operands = {tile.accumulator, cells, slot, slot, later};
+      if (first_column) operands.push_back(*first_column);
+      if (slots_.scale_run > 0) {
+        b.MmaScaled(operands, {.a_tile = slots_.row_tile,
+                               .b_tile = slots_.column_tile,
+                               .run = slots_.scale_run,
+                               .b_scales = slots_.scales.back().first_column,
+                               .metadata = slots_.metadata ? slots_.metadata->first_column : 0,
+                               .part = part,
+                               .parts = slots_.parts});
+      } else {
+        b.MmaSparse(operands, {.a_tile = slots_.row_tile, .b_tile = slots_.column_tile});
+      }
+      if (part == slots_.parts - 1) sums.Release(b, slot, later);
+      HasStores() ? b.Release({cells}) : b.Retire({cells});
     }
-    sums.Release(b, slot, later);
-    b.Retire({cells});
   });
 }
 

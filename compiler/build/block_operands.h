@@ -66,28 +66,33 @@ class MetadataLoader final : public BlockLoader {
   const int depth_;
 };
 
-// Each block of K is one slot with a tile of A and of B and the tiles of blocks, which go to Tensor Memory first.
+// Tiles that go from a ring in shared memory to Tensor Memory.
+struct CopiedBlocks {
+  BlockTiles tiles{};
+  int first_tile = 0;       // of a slot of the ring
+  int first_column = 0;     // of a slot in Tensor Memory
+  bool by_threads = false;  // from the ring of those; otherwise from that of the operands, by the role that multiplies
+};
+
+// Each block of K is one slot with a tile of A and of B and the tiles of blocks, which go to Tensor Memory first. Those
+// that threads store have a ring of their own.
 class BlockMainloop final : public Mainloop {
  public:
-  struct Copied {
-    BlockTiles tiles{};
-    int first_tile = 0;    // of a slot of the ring
-    int first_column = 0;  // of a slot in Tensor Memory
-  };
   struct Slots {
-    int ring = -1, cells = -1;          // channels
-    int row_tile = 0, column_tile = 1;  // of a slot of the ring: operands of the instruction's rows and columns
-    int scale_run = 0;                  // elements along K for which a scale factor is; 0: without
-    std::vector<Copied> scales{};       // of the rows, then of the columns
-    std::optional<Copied> metadata{};   // of a sparse A
+    int ring = -1, stored_ring = -1, cells = -1;  // channels
+    int row_tile = 0, column_tile = 1;       // of a slot of the ring: operands of the instruction's rows and columns
+    int parts = 1;                           // of a block of K; a slot in Tensor Memory is for one
+    int scale_run = 0;                       // elements along K for which a scale factor is; 0: without
+    std::vector<CopiedBlocks> scales{};      // of the rows, then of the columns
+    std::optional<CopiedBlocks> metadata{};  // of a sparse A
   };
   BlockMainloop(const KLoop& k, Slots slots) : k_(k), slots_(std::move(slots)) {}
 
   void Write(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const override;
+  bool HasStores() const override { return slots_.stored_ring >= 0; }
+  void WriteStores(ir::Builder& b, const Corner& corner) const override;
 
  private:
-  static void Copy(ir::Builder& b, ir::ValueId cells, ir::ValueId slot, const Copied& copied);
-
   const KLoop k_;
   const Slots slots_;
 };

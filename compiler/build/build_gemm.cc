@@ -32,81 +32,117 @@ ir::WorkSource SourceOfWork(const Contraction& contraction) {
   return contraction.group_rows > 0 ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
 }
 
-// The number of sets of columns in Tensor Memory. With one for each slot of the ring the copy of a set waits for no
-// MMA; two, of which one is filled while the other is used, are the least. More of them must not make the allocation
-// larger, which is a power of two. It does not depend on the number of slots, with which nothing else of a program
-// changes either. With two the copy of a set waits for the MMAs of the block before: accumulators rather overlap, by as
-// many columns as leave the epilogue at once.
-int SetsOfBlocks(const Schedule& schedule, const target::Target& target, int columns) {
-  constexpr int kLeast = 2, kEnough = 3, kMost = 8, kPanel = 64;
-  int sums = schedule.acc_stages * (schedule.rows == RowSide::kM ? schedule.tile_n : schedule.tile_m);
+// Sets of columns in Tensor Memory for what the tensor core reads of A and B besides elements, each for one of so many
+// parts of a block of K.
+struct BlockSets {
+  int parts = 1, sets = 0;
+};
+
+// With a set for each slot of the ring the copy of a set waits for no MMA; two, of which one is filled while the other
+// is used, are the least. More of them must not make the allocation larger, which is a power of two. Their number does
+// not depend on that of slots, with which nothing else of a program changes either. With two the copy of a set waits
+// for the MMAs of the block before: accumulators rather overlap, by as many columns as leave the epilogue at once. Sets
+// of halves of blocks take fewer columns for as long. `columns`: of a block. `halves`: whether it can be halved.
+BlockSets SetsOfBlocks(const Schedule& schedule, const target::Target& target, int columns, bool halves) {
+  constexpr int kLeast = 2, kEnough = 3, kEnoughHalves = 5, kMost = 8, kPanel = 64;
+  const int accumulator = schedule.rows == RowSide::kM ? schedule.tile_n : schedule.tile_m;
+  int sums = schedule.acc_stages * accumulator;
+  int parts = 1;
   if (AccumulatorsMayOverlap(schedule)) {
-    const int missing = sums + kEnough * columns - target.tmem_columns;
-    sums -= base::RoundUp(std::max(0, missing), kPanel);
+    int missing = sums + kEnough * columns - target.tmem_columns;
+    if (missing > 0 && halves) {
+      parts = 2;
+      columns /= parts;
+      missing = sums + kEnoughHalves * columns - target.tmem_columns;
+    }
+    sums -= std::clamp(base::RoundUp(missing, kPanel), 0, std::max(0, accumulator - kPanel));
   }
   const auto allocated = static_cast<int>(std::bit_ceil(static_cast<unsigned>(sums + kLeast * columns)));
-  return std::clamp((allocated - sums) / columns, kLeast, kMost);
+  return {parts, std::clamp((allocated - sums) / columns, kLeast, kMost)};
 }
 
-// What else the tensor core reads of A and B: in the slots of the ring after them, and in Tensor Memory.
+// What else the tensor core reads of A and B: in the slots of the ring after them, or of a ring of what threads store,
+// and in Tensor Memory.
 class BlockParts {
  public:
-  explicit BlockParts(KernelParts& parts) : parts_(parts) {}
+  BlockParts(const Schedule& schedule, const target::Target& target, KernelParts& parts)
+      : schedule_(schedule), target_(target), parts_(parts) {}
 
-  void AddScales(const BlockTiles& tiles, std::string_view name) {
-    slots_.scales.push_back(Add<ScaleLoader>(tiles, name));
+  void AddScales(const BlockTiles& tiles, std::string_view name, bool by_threads) {
+    // What the slots held goes on to the sets of at least two blocks: together as much as useful slots of operands.
+    constexpr int kStages = 4;
+    if (by_threads && slots_.stored_ring < 0)
+      slots_.stored_ring = AddChannel({.name = "factors", .stages = kStages, .own = true});
+    slots_.scales.push_back(Add<ScaleLoader>(tiles, name, by_threads));
   }
-  void AddMetadata(int operand_bits, int tile_k) {
+  void AddMetadata(int operand_bits) {
     const int depth = ir::MetadataBlock::Depth(operand_bits);
-    slots_.metadata = Add<MetadataLoader>(MetadataTiles(operand_bits, tile_k), "ea", depth);
+    slots_.metadata = Add<MetadataLoader>(MetadataTiles(operand_bits, schedule_.tile_k), "ea", false, depth);
   }
-  void Join(const Schedule& schedule, const target::Target& target, std::string_view name, int scale_run) {
-    if (schedule.rows == RowSide::kN) std::swap(slots_.row_tile, slots_.column_tile);
-    parts_.channels.push_back({.name = std::string(name),
+  void Join(std::string_view name, int scale_run) {
+    if (schedule_.rows == RowSide::kN) std::swap(slots_.row_tile, slots_.column_tile);
+    const bool stored = slots_.stored_ring >= 0;
+    const int half = schedule_.tile_k / 2;
+    const bool halves = scale_run > 0 && !slots_.metadata && half % (scale_run * ir::ScaleBlock::kFactors) == 0;
+    const BlockSets sets = SetsOfBlocks(schedule_, target_, columns_, halves);
+    for (CopiedBlocks& copied : slots_.scales) copied.first_column /= sets.parts;
+    slots_.cells = AddChannel({.name = std::string(name),
                                .space = ir::Space::kTensor,
-                               .stages = SetsOfBlocks(schedule, target, columns_),
+                               .stages = sets.sets,
                                .rows = ir::kTensorLanes,
-                               .columns = columns_,
-                               .is_private = true});
+                               .columns = columns_ / sets.parts,
+                               .is_private = !stored,
+                               .stored = stored});
+    slots_.parts = sets.parts;
     slots_.scale_run = scale_run;
     parts_.mainloop = std::make_unique<BlockMainloop>(parts_.k, std::move(slots_));
+    // Those of one channel are neighbours.
+    std::stable_sort(parts_.loaders.begin(), parts_.loaders.end(),
+                     [](const auto& a, const auto& b) { return a->target().channel < b->target().channel; });
   }
 
  private:
+  int AddChannel(ir::Channel channel) {
+    parts_.channels.push_back(std::move(channel));
+    return static_cast<int>(parts_.channels.size()) - 1;
+  }
   template <typename Loader, typename... Extra>
-  BlockMainloop::Copied Add(const BlockTiles& tiles, std::string_view name, Extra... extra) {
-    std::vector<ir::TileSlot>& slot = parts_.channels[0].tiles;
+  CopiedBlocks Add(const BlockTiles& tiles, std::string_view name, bool by_threads, Extra... extra) {
+    const int channel = by_threads ? slots_.stored_ring : slots_.ring;
+    std::vector<ir::TileSlot>& slot = parts_.channels[static_cast<size_t>(channel)].tiles;
     const int first = static_cast<int>(slot.size());
     for (int i = 0; i < tiles.count; ++i) slot.push_back({base::Cat(name, i), tiles.layout});
-    parts_.loaders.push_back(
-        std::make_unique<Loader>(LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = first}, tiles, extra...));
+    parts_.loaders.push_back(std::make_unique<Loader>(
+        LoadTarget{.path = LoadPath::kTma, .channel = channel, .tile = first}, tiles, extra...));
     const int first_column = columns_;
     columns_ += tiles.columns;
-    return {.tiles = tiles, .first_tile = first, .first_column = first_column};
+    return {.tiles = tiles, .first_tile = first, .first_column = first_column, .by_threads = by_threads};
   }
 
+  const Schedule& schedule_;
+  const target::Target& target_;
   KernelParts& parts_;
-  BlockMainloop::Slots slots_{.ring = 0, .cells = 1};
+  BlockMainloop::Slots slots_{.ring = 0};
   int columns_ = 0;
 };
 
 // Scale factors of the instruction's rows and of its columns, and the metadata of a sparse A.
 void AddBlocks(const Contraction& contraction, const Schedule& schedule, const target::Target& target,
                KernelParts& parts) {
-  BlockParts blocks(parts);
+  BlockParts blocks(schedule, target, parts);
   const auto scaling = contraction.BlockScaling();
-  const auto add = [&](Operand operand) {
+  const auto add = [&](Operand operand, bool by_threads) {
     const bool of_a = operand == Operand::kA;
     const int extent = of_a ? schedule.tile_m : schedule.tile_n;
-    blocks.AddScales(ScaleTiles(operand, *scaling, extent, schedule.tile_k), of_a ? "sa" : "sb");
+    blocks.AddScales(ScaleTiles(operand, *scaling, extent, schedule.tile_k), of_a ? "sa" : "sb", by_threads);
   };
   if (scaling) {
     const bool rows_along_n = schedule.rows == RowSide::kN;
-    add(rows_along_n ? Operand::kB : Operand::kA);
-    add(rows_along_n ? Operand::kA : Operand::kB);
+    add(rows_along_n ? Operand::kB : Operand::kA, schedule.scale_warps != ScaleWarps::kNone);
+    add(rows_along_n ? Operand::kA : Operand::kB, schedule.scale_warps == ScaleWarps::kAll);
   }
-  if (contraction.IsSparse()) blocks.AddMetadata(contraction.OperandBits(), schedule.tile_k);
-  blocks.Join(schedule, target, scaling ? "scales" : "metadata", scaling ? scaling->run : 0);
+  if (contraction.IsSparse()) blocks.AddMetadata(contraction.OperandBits());
+  blocks.Join(scaling ? "scales" : "metadata", scaling ? scaling->run : 0);
 }
 
 // Those that the role that promotes applies to sums: in the slots of the ring after the operands, or, if another role
@@ -115,7 +151,7 @@ void AddScaleTiles(const Schedule& schedule, const target::Target& target, Kerne
   SlotScales& scales = parts.terms.scale_tiles;
   if (target.mma.AccumulatesInTensorMemory()) {
     scales.ring = static_cast<int>(parts.channels.size());
-    parts.channels.push_back({.name = "scales", .stages = kUsefulStages, .tiles = {}});
+    parts.channels.push_back({.name = "scales", .stages = kUsefulStages, .own = true});
   }
   std::vector<ir::TileSlot>& slot = parts.channels[static_cast<size_t>(scales.ring)].tiles;
   const auto add = [&](Operand operand, const RunScaleTiles& tiles) {

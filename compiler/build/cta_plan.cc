@@ -46,7 +46,8 @@ RegisterSplit RegistersOf(const CtaPlan& plan, const CtaNeeds& needs, const Sche
 int MostRegisters(const CtaPlan& plan, const Schedule& schedule) {
   constexpr int kMost = 255, kOfSm = 64 << 10, kUnit = 8;
   if (plan.registers.math > 0) return plan.registers.math;
-  return std::min(kMost, kOfSm / (32 * ir::kWarpgroupWarps * (1 + schedule.math_warpgroups)) / kUnit * kUnit);
+  const int warpgroups = 1 + schedule.math_warpgroups + (schedule.scale_warps == ScaleWarps::kNone ? 0 : 1);
+  return std::min(kMost, kOfSm / (32 * ir::kWarpgroupWarps * warpgroups) / kUnit * kUnit);
 }
 
 // Whether the epilogue has operands.

@@ -75,10 +75,9 @@ Channels DeclareChannels(const Schedule& schedule, const EpilogueTerms& terms, c
   Channels channels;
   for (size_t i = 0; i < program.channels.size(); ++i) {
     const ir::Channel& channel = program.channels[i];
-    const bool factors = terms.scale_tiles.ring > 0 && terms.scale_tiles.ring == static_cast<int>(i);
     if (channel.resident) {
       channels.resident = static_cast<int>(i);
-    } else if (channel.space == ir::Space::kShared && !factors) {
+    } else if (channel.space == ir::Space::kShared && !channel.own) {
       channels.rings.push_back(static_cast<int>(i));
     }
   }
@@ -187,6 +186,7 @@ class Roles {
   void AddGather();
   void LoadTiles(Builder& b, const std::function<bool(const LoadTarget&)>& chosen) const;
   void AddProducts();
+  void AddStores();
   void AddRequests();
   void AddConsumer(int consumer);
   void AwaitResident(Builder& b) const;
@@ -261,6 +261,7 @@ void Roles::Write() {
   if (channels_.clc >= 0) AddRequests();
   AddLoads(LoadPath::kCopy);
   for (int consumer = 0; consumer < plan_.consumers; ++consumer) AddConsumer(consumer);
+  if (parts_.mainloop->HasStores()) AddStores();
 }
 
 void Roles::AddLoads(LoadPath path) {
@@ -354,6 +355,17 @@ void Roles::AddProducts() {
       if (overlap != ir::kNoValue) b.Send({overlap});
       b.Send({tile.accumulator});
     });
+  });
+}
+
+// A warpgroup after those of the epilogue, whose warps reach all lanes of Tensor Memory.
+void Roles::AddStores() {
+  const ir::Role role{.name = "scales",
+                      .kind = RoleKind::kCopy,
+                      .first_warp = kEpilogueWarp + plan_.consumers * plan_.warps,
+                      .warps = ir::kWarpgroupWarps};
+  AddRole(role, [&](Builder& b) {
+    tiles_.ForEachCorner(b, [&](const Corner& corner) { parts_.mainloop->WriteStores(b, corner); });
   });
 }
 
@@ -533,7 +545,8 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
   program.buffers = plan.buffers;
   DeclareParams(parts, schedule, plan, program);
   Roles(parts, schedule, channels, plan, program).Write();
-  program.threads = 32 * (kEpilogueWarp + plan.consumers * plan.warps);
+  for (const ir::Role& role : program.roles)
+    program.threads = std::max(program.threads, 32 * (role.first_warp + role.warps));
   return program;
 }
 

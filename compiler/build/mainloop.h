@@ -19,6 +19,10 @@ class Mainloop {
   // The products of one tile.
   virtual void Write(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const = 0;
 
+  // What another role stores to Tensor Memory for the products of one tile.
+  virtual bool HasStores() const { return false; }
+  virtual void WriteStores(ir::Builder&, const Corner&) const { LS_CHECK(false, "no role stores operands"); }
+
   // Issues the first product of the tile that is written next, so that it runs during the epilogue of the one before.
   // The loading role fills a slot for it after the last tile, too.
   virtual bool MayBegin() const { return false; }

@@ -9,11 +9,12 @@ using ir::Op;
 using ir::OpKind;
 using ir::ValueId;
 
+// tcgen05.ld and st reach only the lanes 32*(warp mod 4)..+31; the lane is bits 31-16 of the address.
+Value* RoleEmitter::LanesOfWarp() { return b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16); }
+
 void RoleEmitter::AccRead(const Op& op) {
   const auto& attrs = op.As<ir::AccReadAttrs>();
-  // tcgen05.ld reaches only the lanes 32*(warp mod 4)..+31; the lane is bits 31-16 of the address.
-  Value* lanes = b_.CreateShl(b_.CreateAnd(cx_.warp, e_.C32(3)), 5 + 16);
-  Value* address = b_.CreateAdd(b_.CreateAdd(Cells(SlotOf(op)), lanes), Index(op, 1));
+  Value* address = b_.CreateAdd(b_.CreateAdd(Cells(SlotOf(op)), LanesOfWarp()), Index(op, 1));
   const ir::FragmentLayout layout{attrs.fragment, attrs.columns};
   fragments_[op.result] = {layout, e_.TensorLoad(address, layout, AccumulatorType())};
 }

@@ -13,6 +13,10 @@ Value* RoleEmitter::Barrier(const Slot& slot, Side side) {
   return e_.Offset(cx_.Shared(first), b_.CreateShl(slot.stage, 3));
 }
 
+Emitter::LoadBarrier RoleEmitter::BarrierOfLoads(const Slot& slot) {
+  return {Barrier(slot, Side::kFull), cx_.program.FillingCtas(ChannelOf(slot)) > 1};
+}
+
 Value* RoleEmitter::Tile(const Slot& slot, int tile) {
   const ir::Channel& channel = ChannelOf(slot);
   return e_.Offset(cx_.Shared(channel.tiles[tile].offset), b_.CreateMul(slot.stage, e_.C32(channel.StageBytes())));
@@ -23,9 +27,11 @@ Value* RoleEmitter::Sums(const Slot& slot) {
   return e_.Offset(cx_.Shared(channel.slots_offset), b_.CreateMul(slot.stage, e_.C32(channel.StageBytes())));
 }
 
-// Threads read what those of other CTAs have written, where partial sums are exchanged.
+// Where partial sums are exchanged threads read what those of other CTAs have written; so do the MMAs of a pair.
 Emitter::Scope RoleEmitter::ScopeOf(const Slot& slot) {
-  return ChannelOf(slot).space == ir::Space::kSums ? Emitter::Scope::kCluster : Emitter::Scope::kCta;
+  const ir::Channel& channel = ChannelOf(slot);
+  const bool of_others = channel.space == ir::Space::kSums || (channel.stored && cx_.program.ctas > 1);
+  return of_others ? Emitter::Scope::kCluster : Emitter::Scope::kCta;
 }
 
 void RoleEmitter::ByUnit(ir::Unit by, const std::function<void()>& body) {
@@ -113,6 +119,8 @@ void RoleEmitter::MmaCommit(const Op& op) {
 }
 
 void RoleEmitter::MmaWait(const Op& op) { e_.WgmmaWait(op.As<ir::PendingAttrs>().pending); }
+
+void RoleEmitter::BlockStoreWait(const Op&) { e_.TensorStoreWait(); }
 
 void RoleEmitter::FenceProxy(const Op&) { e_.FenceProxyAsyncShared(); }
 

@@ -35,7 +35,7 @@ void RoleEmitter::TmaLoad(const Op& op) {
     std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
     // A dimension of two between k and the columns: the rows of the box alternate between the halves.
     if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
-    e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), Barrier(slot, Side::kFull), map, at,
+    e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), BarrierOfLoads(slot), map, at,
                    cx_.cluster->CopyMask(attrs.to));
   }
 }
@@ -71,7 +71,7 @@ void RoleEmitter::LoadRows(const Op& op) {
       std::vector<Value*> at = {b_.CreateAdd(Index(op, 2), e_.C32(column * layout.ColumnElements()))};
       at.insert(at.end(), begin, begin + attrs.at_once);
       const int offset = column * layout.ColumnBytes() + first * layout.Span();
-      e_.TmaLoadRows(e_.Offset(place, e_.C32(static_cast<uint32_t>(offset))), Barrier(slot, Side::kFull),
+      e_.TmaLoadRows(e_.Offset(place, e_.C32(static_cast<uint32_t>(offset))), BarrierOfLoads(slot),
                      cx_.Param(ir::Binding::kMapA), at, cx_.cluster->CopyMask(attrs.to));
     }
   };
@@ -95,7 +95,7 @@ void RoleEmitter::LoadPixelBlock(const Op& op) {
   for (int box = 0; box < layout.Boxes(); ++box) {
     at[0] = b_.CreateAdd(first, e_.C32(static_cast<uint32_t>(box * layout.ColumnElements())));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(static_cast<uint32_t>(box * layout.ColumnBytes())));
-    e_.TmaLoadTile(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, cx_.cluster->CopyMask(attrs.to));
+    e_.TmaLoadTile(to, BarrierOfLoads(slot), cx_.Param(attrs.map), at, cx_.cluster->CopyMask(attrs.to));
   }
 }
 
@@ -116,8 +116,7 @@ void RoleEmitter::LoadPixels(const Op& op) {
     at[0] = b_.CreateAdd(Index(op, 1), e_.C32((column - first) * layout.ColumnElements()));
     Value* to = e_.Offset(Tile(slot, attrs.tile), e_.C32(column * layout.ColumnBytes() + attrs.row * layout.Span()));
     if (part != nullptr) to = e_.Offset(to, part);
-    e_.TmaLoadIm2col(to, Barrier(slot, Side::kFull), cx_.Param(attrs.map), at, offsets,
-                     cx_.cluster->CopyMask(attrs.to));
+    e_.TmaLoadIm2col(to, BarrierOfLoads(slot), cx_.Param(attrs.map), at, offsets, cx_.cluster->CopyMask(attrs.to));
   }
 }
 

@@ -158,8 +158,9 @@ void RoleEmitter::MmaScaled(const Op& op) {
   instruction.k = cx_.program.Depth();
   const int b_columns = ir::ScaleBlock::TileColumns(columns);
   Value* b_first = op.operands.size() > 5 ? Index(op, 5) : nullptr;
-  for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
-    const int run = k / attrs.run, block = run / ir::ScaleBlock::kFactors;
+  const int depth = cx_.program.tile_k / attrs.parts, first = attrs.part * depth;
+  for (int k = first; k < first + depth; k += instruction.k) {
+    const int run = (k - first) / attrs.run, block = run / ir::ScaleBlock::kFactors;
     instruction.scale_byte = run % ir::ScaleBlock::kFactors;
     Value* a_scales = Cells(SlotOf(op, 1), block * rows / ir::kPartitionLanes);
     Value* b_scales = Cells(SlotOf(op, 1), attrs.b_scales + block * b_columns);
@@ -190,10 +191,25 @@ void RoleEmitter::BlockCopy(const Op& op) {
   const auto& attrs = op.As<ir::BlockCopyAttrs>();
   const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
   const MatrixWords start = Descriptor(SlotOf(op, 1), attrs.tile);
-  const int block_bytes = attrs.lines * layout.RowBytes();
-  for (int block = 0; block < layout.outer / attrs.lines; ++block) {
-    e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step), At(start, int64_t{block} * block_bytes),
-                 attrs.lines);
+  const int blocks = layout.outer / attrs.lines / attrs.parts, block_bytes = attrs.lines * layout.RowBytes();
+  for (int block = 0; block < blocks; ++block) {
+    e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
+                 At(start, int64_t{attrs.part * blocks + block} * block_bytes), attrs.lines);
+  }
+}
+
+// A lane has its line of each block; every warp stores all of them, to the lanes that it reaches.
+void RoleEmitter::BlockStore(const Op& op) {
+  const auto& attrs = op.As<ir::BlockCopyAttrs>();
+  const Slot& source = SlotOf(op, 1);
+  const SharedLayout& layout = LayoutOf(source, attrs.tile);
+  const auto line_bytes = static_cast<uint32_t>(layout.RowBytes());
+  Value* line = e_.Offset(Tile(source, attrs.tile), b_.CreateMul(cx_.lane, e_.C32(line_bytes)));
+  const int blocks = layout.outer / attrs.lines / attrs.parts;
+  for (int block = 0; block < blocks; ++block) {
+    const auto bytes = static_cast<uint32_t>((attrs.part * blocks + block) * attrs.lines) * line_bytes;
+    Value* cells = b_.CreateAdd(Cells(SlotOf(op), attrs.column + block * attrs.step), LanesOfWarp());
+    e_.TensorStore(cells, e_.LoadShared(e_.Offset(line, e_.C32(bytes))));
   }
 }
 

@@ -59,6 +59,7 @@ class RoleEmitter {
   const ir::Channel& ChannelOf(const Slot& slot) const { return cx_.program.channels[slot.channel]; }
 
   Value* Barrier(const Slot& slot, ir::Side side);
+  Emitter::LoadBarrier BarrierOfLoads(const Slot& slot);
   Value* Sums(const Slot& slot);
   Emitter::Scope ScopeOf(const Slot& slot);
 
@@ -92,8 +93,9 @@ class RoleEmitter {
 
   // Shared-memory address of the CLC response in a slot.
   Value* ClcResponseAddress(const Slot& slot);
-  // Tensor Memory address of a slot, from `column` on.
+  // Tensor Memory address of a slot, from `column` on, and what is added to it for the lanes that the warp reaches.
   Value* Cells(const Slot& slot, int column = 0);
+  Value* LanesOfWarp();
   // The tiles of an MMA that reads blocks from Tensor Memory, too, and where its accumulator and they begin.
   struct BlockMma {
     const ir::SharedLayout &a, &b;

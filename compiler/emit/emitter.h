@@ -115,14 +115,18 @@ class Emitter {
 
   // --- TMA.
   void PrefetchTensorMap(Value* map);
-  // With `mask`, an i16, to the same offset in the CTAs whose bits are set, and to the same barrier there. Bytes are
-  // counted at the barrier of the leader of a pair.
-  void TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
+  // Where the bytes of a bulk load are counted: at this barrier, or at the one at its offset in the leader of a pair.
+  struct LoadBarrier {
+    Value* own;
+    bool of_leader;
+  };
+  // With `mask`, an i16, to the same offset in the CTAs whose bits are set, and to the same barrier there.
+  void TmaLoadTile(Value* to, LoadBarrier barrier, Value* map, const std::vector<Value*>& at, Value* mask);
   // One row of a matrix, or four: `at` is the first element, then each row.
-  void TmaLoadRows(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask);
+  void TmaLoadRows(Value* to, LoadBarrier barrier, Value* map, const std::vector<Value*>& at, Value* mask);
   void TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch);
   // Coordinates: channel, then 2 or 3 spatial starts, then the image; one 16-bit offset for each spatial dimension.
-  void TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+  void TmaLoadIm2col(Value* to, LoadBarrier barrier, Value* map, const std::vector<Value*>& at,
                      const std::vector<Value*>& offsets, Value* mask);
   void TmaStoreIm2col(Value* from, Value* map, const std::vector<Value*>& at);
   void BulkCommit();
@@ -157,6 +161,9 @@ class Emitter {
                        Value* accumulate, Value* metadata);
   // Lines of 16 bytes: 32, by cp.32x128b to all four partitions, or 128, by cp.128x128b to as many lanes.
   void BlockCopy(Value* address, Value* descriptor, int lines);
+  // Four words of each lane of the warp, one a column (st.32x32b); and the wait for all such stores of the thread.
+  void TensorStore(Value* address, const std::vector<Value*>& words);
+  void TensorStoreWait();
   void TensorCopy(Value* address, Value* descriptor);     // cp.128x256b
   void TensorRefresh(Value* address, Value* descriptor);  // cp.4x256b into the last lane of each partition
   void TensorShift(Value* address, int partition = 0);    // at the first lane of a partition
@@ -245,7 +252,7 @@ class Emitter {
     bool to_cta;
     std::vector<Value*> place, flags;
   };
-  BulkLoad BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask);
+  BulkLoad BulkLoadOf(Value* to, LoadBarrier barrier, Value* map, Value* mask);
   std::vector<Value*> Unpack(Value* aggregate, int count);
   Value* Half(Value* word, int index);                                // i16 half of a b32
   static constexpr size_t kPackedInWord = 8;                          // elements of four bits

@@ -13,23 +13,24 @@ void Emitter::PrefetchTensorMap(Value* map) {
   Asm("prefetch.tensormap [$0];", "l,~{memory}", b_.getVoidTy(), {b_.CreatePtrToInt(map, I64())});
 }
 
-Emitter::BulkLoad Emitter::BulkLoadOf(Value* to, Value* barrier, Value* map, Value* mask) {
-  if (mask == nullptr && ctas_ == 1 && target_.Has(target::Feature::kTmaToCta))
+Emitter::BulkLoad Emitter::BulkLoadOf(Value* to, LoadBarrier at, Value* map, Value* mask) {
+  Value* barrier = at.own;
+  if (mask == nullptr && !at.of_leader && target_.Has(target::Feature::kTmaToCta))
     return {true, {to, barrier, map}, {C64(0), False()}};
-  if (ctas_ > 1) {
+  if (at.of_leader) {
     // The pair's ranks differ in the last bit: without it the own barrier's address is that of the leader's.
     constexpr uint32_t kRankBit = 1u << 24;
     barrier = b_.CreateIntToPtr(b_.CreateAnd(SharedAddress(barrier), C32(~kRankBit)), barrier->getType());
   }
   Value* flag = mask == nullptr ? False() : True();
   if (mask == nullptr) mask = b_.getInt16(0);
-  const uint32_t group = ctas_ > 1 ? static_cast<uint32_t>(ctas_) : 0;
+  const uint32_t group = at.of_leader ? static_cast<uint32_t>(ctas_) : 0;
   return {false,
           {b_.CreateAddrSpaceCast(to, Pointer(kClusterSpace)), barrier, map},
           {mask, C64(0), flag, False(), C32(group)}};
 }
 
-void Emitter::TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
+void Emitter::TmaLoadTile(Value* to, LoadBarrier barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
   constexpr size_t kLeast = 3;
   constexpr llvm::Intrinsic::ID kToCluster[] = {nv::nvvm_cp_async_bulk_tensor_g2s_tile_3d,
                                                 nv::nvvm_cp_async_bulk_tensor_g2s_tile_4d,
@@ -46,7 +47,7 @@ void Emitter::TmaLoadTile(Value* to, Value* barrier, Value* map, const std::vect
   Intrinsic(load.to_cta ? kToCta[rank] : kToCluster[rank], arguments);
 }
 
-void Emitter::TmaLoadRows(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
+void Emitter::TmaLoadRows(Value* to, LoadBarrier barrier, Value* map, const std::vector<Value*>& at, Value* mask) {
   constexpr size_t kOfOneRow = 2, kOfFourRows = 5;
   LS_CHECK(at.size() == kOfOneRow || at.size() == kOfFourRows, "a copy of ", at.size() - 1, " rows");
   BulkLoad load = BulkLoadOf(to, barrier, map, mask);
@@ -64,7 +65,7 @@ void Emitter::TmaLoadRows(Value* to, Value* barrier, Value* map, const std::vect
 void Emitter::TmaStore3d(Value* from, Value* map, Value* inner, Value* outer, Value* batch) {
   Intrinsic(nv::nvvm_cp_async_bulk_tensor_s2g_tile_3d, {from, map, inner, outer, batch, C64(0), False()});
 }
-void Emitter::TmaLoadIm2col(Value* to, Value* barrier, Value* map, const std::vector<Value*>& at,
+void Emitter::TmaLoadIm2col(Value* to, LoadBarrier barrier, Value* map, const std::vector<Value*>& at,
                             const std::vector<Value*>& offsets, Value* mask) {
   LS_CHECK(at.size() == offsets.size() + 2 && (at.size() == 4 || at.size() == 5), "im2col load of ", at.size(),
            " coordinates");

@@ -118,6 +118,13 @@ void Emitter::BlockCopy(Value* address, Value* descriptor, int lines) {
   Intrinsic(lines == ir::kTensorLanes ? all_lanes : partitions,
             {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
 }
+void Emitter::TensorStore(Value* address, const std::vector<Value*>& words) {
+  LS_CHECK(words.size() == 4, "a store of ", words.size(), " columns");
+  Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(I32(), 4));
+  for (size_t i = 0; i < words.size(); ++i) vector = b_.CreateInsertElement(vector, words[i], i);
+  Intrinsic(nv::nvvm_tcgen05_st_32x32b_x4, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), vector, False()});
+}
+void Emitter::TensorStoreWait() { Intrinsic(nv::nvvm_tcgen05_wait_st); }
 void Emitter::TensorCopy(Value* address, Value* descriptor) {
   Intrinsic(nv::nvvm_tcgen05_cp_128x256b_cg1, {b_.CreateIntToPtr(address, Pointer(kTensorSpace)), descriptor});
 }

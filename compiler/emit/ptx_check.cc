@@ -50,11 +50,12 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
   const int steps = program.Steps();
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
-    if (InfoOf(op.kind).category == ir::OpCategory::kMma && op.kind != OpKind::kMmaRegisters) expected.mma += steps;
+    if (InfoOf(op.kind).category == ir::OpCategory::kMma && op.kind != OpKind::kMmaRegisters)
+      expected.mma += steps / op.PartsOfBlock();
     if (op.kind == OpKind::kBlockCopy) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[1])];
       const auto& copy = op.As<ir::BlockCopyAttrs>();
-      expected.copies += channel.tiles[static_cast<size_t>(copy.tile)].layout.outer / copy.lines;
+      expected.copies += channel.tiles[static_cast<size_t>(copy.tile)].layout.outer / copy.lines / copy.parts;
     }
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;

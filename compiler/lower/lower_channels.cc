@@ -62,10 +62,11 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
 // accumulator, and of a role's own ring, the leader of the pair; of a CLC response every CTA of the cluster. Of partial
 // sums those are also the consumers of a full slot.
 ir::MulticastScope MulticastScopeOf(const ir::Program& program, int channel) {
-  if (program.channels[channel].space == ir::Space::kTensor)
-    return program.ctas > 1 ? ir::MulticastScope::kLeader : ir::MulticastScope::kOwn;
-  if (program.channels[channel].space == ir::Space::kSums) return ir::MulticastScope::kAll;
-  if (program.channels[channel].space == ir::Space::kClcResponses)
+  const ir::Channel& of = program.channels[channel];
+  if (of.stored) return ir::MulticastScope::kOwn;
+  if (of.space == ir::Space::kTensor) return program.ctas > 1 ? ir::MulticastScope::kLeader : ir::MulticastScope::kOwn;
+  if (of.space == ir::Space::kSums) return ir::MulticastScope::kAll;
+  if (of.space == ir::Space::kClcResponses)
     return program.ClusterSize() > 1 ? ir::MulticastScope::kAll : ir::MulticastScope::kOwn;
   bool along_m = false, along_n = false;
   for (const Role& role : program.roles) {
@@ -104,8 +105,9 @@ void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& 
     });
     const Signalling signals = SignallingOf(role.kind);
     for (const auto& [channel, used] : puts) {
-      const bool sums = program.channels[channel].space == ir::Space::kSums;
-      program.channels[channel].full_arrivals += Arrivals(signals.full, role) * (sums ? program.ClusterSize() : 1);
+      ir::Channel& of = program.channels[channel];
+      const int ctas = of.space == ir::Space::kSums ? program.ClusterSize() : of.stored ? program.ctas : 1;
+      of.full_arrivals += Arrivals(signals.full, role) * ctas;
     }
     for (const auto& [channel, used] : takes) {
       if (later_role && passed.contains(channel)) continue;
@@ -184,10 +186,11 @@ class RoleLowering {
     const bool multiplies = role_.kind == RoleKind::kMma && space != ir::Space::kClcResponses;
     if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
-      const int ctas = space == ir::Space::kShared ? program_.ctas : 1;
+      const int ctas = program_.FillingCtas(program_.channels[channel]);
       b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas > 1});
     }
-    const bool others_wait = signals_.full != Signal::kWarps || space == ir::Space::kSums;
+    const bool others_wait =
+        signals_.full != Signal::kWarps || space == ir::Space::kSums || program_.channels[channel].stored;
     if (op.kind == OpKind::kPut && others_wait && !once) put_.insert(channel);
     channel_of_[op.result] = channel;
   }
@@ -230,10 +233,13 @@ class RoleLowering {
         b.MmaCommit({slot}, {.side = side, .to = PeersOf(channel_of_.at(slot), side)});
         return;
       case Signal::kWarps: {
-        const ir::Space space = program_.channels[channel_of_.at(slot)].space;
+        const ir::Channel& channel = program_.channels[channel_of_.at(slot)];
+        const ir::Space space = channel.space;
+        if (channel.stored) b.BlockStoreWait();
         if (space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kBefore});
-        // The async proxy will read what threads have written; it will overwrite a CLC response that they have read.
-        if (space == ir::Space::kClcResponses || (space == ir::Space::kShared && side == Side::kFull)) b.FenceProxy();
+        // The async proxy will read what threads have written; it will overwrite what they have read.
+        const bool written = space == ir::Space::kShared && side == Side::kFull;
+        if (written || channel.own || space == ir::Space::kClcResponses) b.FenceProxy();
         b.BarrierArrive({slot}, {.side = side,
                                  .by = role_.elected ? Unit::kThread : Unit::kWarp,
                                  .to = PeersOf(channel_of_.at(slot), side)});
@@ -272,7 +278,9 @@ class RoleLowering {
   }
 
   ir::MulticastScope PeersOf(int channel, Side side) const {
-    const bool sums = program_.channels[channel].space == ir::Space::kSums;
+    const ir::Channel& of = program_.channels[channel];
+    if (side == Side::kFull && of.stored && program_.ctas > 1) return ir::MulticastScope::kLeader;
+    const bool sums = of.space == ir::Space::kSums;
     return side == Side::kEmpty || sums ? scopes_[static_cast<size_t>(channel)] : ir::MulticastScope::kOwn;
   }
 
@@ -280,8 +288,9 @@ class RoleLowering {
   // again. Its consumers have waited for what others copy into its tiles; the release of the accumulators of a pair's
   // leader comes before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
+    const ir::Channel& of = program_.channels[channel];
     const bool single = scopes_[static_cast<size_t>(channel)] == ir::MulticastScope::kOwn && program_.ctas == 1;
-    if (single || program_.channels[channel].space == ir::Space::kTensor) return;
+    if (single || of.own || (of.space == ir::Space::kTensor && !of.stored)) return;
     b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = channel});

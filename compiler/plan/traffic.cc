@@ -133,7 +133,8 @@ class RoleTraffic {
       return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
     if (const auto* blocks = std::get_if<ir::BlockCopyAttrs>(&op.attrs)) {
       const SharedLayout& tile = Tile(op, 1, blocks->tile);
-      return {.tensor_copies = tile.outer / blocks->lines, .tensor_copy_bytes = tile.Bytes()};
+      return {.tensor_copies = tile.outer / blocks->lines / blocks->parts,
+              .tensor_copy_bytes = tile.Bytes() / blocks->parts};
     }
     return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
   }

@@ -70,6 +70,14 @@ enum class Consumers : uint8_t {
   kPingpong,     // two alternate between tiles: the epilogue of one overlaps the MMAs of the other
 };
 
+// Scale factors of blocks (scale=mx, nv) that warps store to Tensor Memory by tcgen05.st. The tensor core copies the
+// others by tcgen05.cp, and multiplies nothing meanwhile.
+enum class ScaleWarps : uint8_t {
+  kNone,
+  kRows,  // those of the operand along the rows of the matrix instruction (RowSide)
+  kAll,
+};
+
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
@@ -92,6 +100,7 @@ struct Schedule {
   Consumers consumers = Consumers::kCooperative;
   int split_k = 1;       // split-K slices of the tiles that do not fill a round of CTAs; 1: none
   int merge_groups = 1;  // adjacent groups of channels of a convolution that are multiplied as one
+  ScaleWarps scale_warps = ScaleWarps::kNone;
 
   bool operator==(const Schedule&) const = default;
 };

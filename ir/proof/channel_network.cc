@@ -59,7 +59,7 @@ Status ChannelNetwork::Run() {
 }
 
 int ChannelNetwork::FullCta(int channel, int cta) const {
-  return ChannelOf(channel).space == Space::kShared ? LeaderOf(program_, cta) : cta;
+  return ChannelOf(channel).FeedsMmas() ? LeaderOf(program_, cta) : cta;
 }
 
 size_t ChannelNetwork::BarrierAt(int cta, const ChannelEvent& event, Side side) const {
@@ -136,9 +136,9 @@ const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const
 
 // The CTAs whose slots the process has read: MMAs of a pair read those of both.
 const std::vector<int>& ChannelNetwork::ReadCtas(const Process& process, const ChannelEvent& event) const {
-  const bool shared = ChannelOf(event.channel).space == Space::kShared;
-  return shared ? ranks_.OfCommit(process.cta, MulticastScope::kOwn)
-                : ranks_.OfArrival(process.cta, MulticastScope::kOwn);
+  const bool of_pair = ChannelOf(event.channel).FeedsMmas();
+  return of_pair ? ranks_.OfCommit(process.cta, MulticastScope::kOwn)
+                 : ranks_.OfArrival(process.cta, MulticastScope::kOwn);
 }
 
 Status ChannelNetwork::StepSignals(size_t index, const ChannelEvent& event) {

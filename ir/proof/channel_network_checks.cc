@@ -33,7 +33,8 @@ Status ChannelNetwork::CheckEnd() const {
                                                  barrier.phases.size(), " with ", CountText(barrier)));
     }
     // Of a pair, the leader's empty barriers of accumulators are those of both CTAs.
-    const bool own_empty = channel.space != Space::kTensor || LeaderOf(program_, barrier.cta) == barrier.cta;
+    const bool own_empty =
+        channel.space != Space::kTensor || channel.stored || LeaderOf(program_, barrier.cta) == barrier.cta;
     if (barrier.side == Side::kFull || channel.resident != 0 || channel.is_private != 0 || !own_empty) continue;
     const ChannelEvent slot{.channel = barrier.channel, .slot = barrier.stage};
     const Barrier& full = barriers_[BarrierAt(FullCta(barrier.channel, barrier.cta), slot, Side::kFull)];

@@ -47,6 +47,8 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
       return "copy to Tensor Memory";
     case StepKind::kTensorMove:
       return "shift lanes";
+    case StepKind::kTensorStore:
+      return "store to Tensor Memory";
     case StepKind::kReadAccumulator:
       return "read accumulator";
     case StepKind::kConvert:
