@@ -180,6 +180,8 @@ def epilogues():
     yield Conv(image, filters, 8, 8, pad=1, types="x=bf16 w=bf16 z=f16 y=f32", rest="beta=1 alpha=-1")
     yield Conv([13], [5], 3, 5, pad=2, types="x=f16 w=f16 y=f32", rest="alpha=2 bias=k")
     yield Conv([3, 4, 5], [3, 3, 3], 8, 8, pad=1, rest="beta=1 bias=k")
+    # Outside of the image beta z and the bias are all of an element, and some nearly cancel.
+    yield Conv([1, 12], [1, 1], 1, 196, pad=[1, 2], types="x=tf32 w=tf32 y=f32", rest="beta=0.1 bias=k")
     for steps in ("bias_k+relu", "scale_k:f32+bias_k:f32+silu", "residual+relu", "aux:f32+gelu", "dsilu+multiply",
                   "dtanh:f32+dclamp:-1:1", "sum_k+relu+amax_k+amax"):
         yield Conv(image, filters, 16, 24, pad=1, rest=f"epilogue={steps}")

@@ -144,7 +144,8 @@ enum class ConstantOperand : uint8_t { kNone, kB };
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.
 enum class BiasAxis : uint8_t { kNone, kM, kN };
 
-// D[i,j] = alpha * sum_p A[i,p] * B[p,j] + beta * C[i,j] + bias, for each of `batch` independent matrices.
+// D[i,j] = alpha * sum_p A[i,p] * B[p,j] + beta * C[i,j] + bias, for each of `batch` independent matrices. Kernels take
+// alpha and beta as f32, whatever the kind of problem.
 //
 // Storage (all sizes, pitches and strides in elements; pitch 0 means packed):
 //   A  a_major=k: rows of M, each k long, `lda` apart;   a_major=m: rows of K, each m long, `lda` apart

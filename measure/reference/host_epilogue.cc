@@ -101,7 +101,12 @@ std::optional<ValueRange> HostEpilogue::Finish(int64_t batch, int64_t i, int64_t
     }
     const Place at{i, row, column, columns_per_output() * element + c, group};
     value = Rounded(value + Bias(at));
-    if (view_.beta != 0) value = Rounded(value + view_.beta * static_cast<double>(operands_.c.At(row, column)));
+    if (view_.beta != 0) {
+      // Exact in a double. A kernel rounds it before it adds it, or only the sum.
+      const double term = view_.beta * static_cast<double>(operands_.c.At(row, column)),
+                   rounding = static_cast<float>(term) - term;
+      value = Rounded((value + term).Widened(std::max(0.0, -rounding), std::max(0.0, rounding)));
+    }
     passed = {};
     const auto before = After(0, gate_, passed, value, at, into, functions);
     if (before) values[static_cast<size_t>(known++)] = *before;

@@ -138,8 +138,8 @@ ProductView ViewOf(const Problem& problem) {
   std::visit(
       [&](const auto& kind) {
         Describe(kind, view);
-        view.alpha = kind.alpha;
-        view.beta = kind.beta;
+        view.alpha = static_cast<float>(kind.alpha);  // as a kernel takes it
+        view.beta = static_cast<float>(kind.beta);
         Sparsity sparse = Sparsity::kNone;
         if constexpr (requires { kind.sparse; }) sparse = kind.sparse;
         const std::optional<ir::BlockScaling> blocks = ir::BlockScalingOf(kind.scale, sparse);
