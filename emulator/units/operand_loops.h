@@ -15,6 +15,47 @@
 namespace laneshift::emulator {
 namespace {
 
+LS_INLINE size_t BitsOfPacked(ElementType type) {
+  if (type == ElementType::kTf32) return 32;
+  if (type == ElementType::kBf16 || type == ElementType::kF16) return 16;
+  return type == ElementType::kE2m1 ? 4 : 8;
+}
+LS_INLINE size_t BytesOfPacked(ElementType type, size_t count) { return count * BitsOfPacked(type) / 8; }
+
+// Codes of kFloats elements of 4 bits, the first of two in the low half of a byte.
+template <int kFloats, size_t... kIndex>
+LS_INLINE void LoadNibbles(const uint8_t* bytes, VectorOf<uint8_t, kFloats>& codes, std::index_sequence<kIndex...>) {
+  using Pairs = VectorOf<uint8_t, kFloats / 2>;
+  Pairs pairs;
+  std::memcpy(&pairs, bytes, sizeof(pairs));
+  const Pairs first = pairs & 15, second = pairs >> 4;
+  codes = __builtin_shufflevector(first, second, (kIndex / 2 + (kIndex % 2) * kFloats / 2)...);
+}
+
+// Floats of 8 and 4 bits. Subnormals are exact differences of normal numbers.
+template <int kFloats>
+LS_INLINE void WidenSmall(const PackedRows& from, const uint8_t* bytes, VectorOf<uint32_t, kFloats>& words) {
+  using Words = VectorOf<uint32_t, kFloats>;
+  VectorOf<uint8_t, kFloats> narrow;
+  if (from.type == ElementType::kE2m1) {
+    LoadNibbles<kFloats>(bytes, narrow, std::make_index_sequence<kFloats>());
+  } else {
+    std::memcpy(&narrow, bytes, sizeof(narrow));
+  }
+  const int sign = from.type == ElementType::kE2m1 ? 3 : 7;
+  const int mantissa = from.type == ElementType::kE4m3 ? 3 : from.type == ElementType::kE5m2 ? 2 : 1;
+  const uint32_t least = static_cast<uint32_t>(127 + from.least_exponent) << 23;  // of normal numbers
+  const auto codes = __builtin_convertvector(narrow, Words);
+  const Words code = codes & ((1u << sign) - 1), magnitude = code << (23 - mantissa);
+  const auto subnormal = reinterpret_cast<Words>(reinterpret_cast<VectorOf<float, kFloats>>(magnitude + least) -
+                                                 std::bit_cast<float>(least));
+  words = magnitude < 1u << 23 ? subnormal : magnitude + (least - (1u << 23));
+  words |= (codes >> sign) << 31;
+  if (from.type == ElementType::kE2m1) return;
+  if (from.type == ElementType::kE5m2) words = code == 0x7c ? words | 0x7f800000 : words;
+  words = code > (from.type == ElementType::kE5m2 ? 0x7cu : 0x7eu) ? Words{} + 0x7fffffff : words;
+}
+
 // kFloats elements from `bytes` as the bits of their values.
 template <int kFloats>
 LS_INLINE void Widen(const PackedRows& from, const uint8_t* bytes, uint32_t flip, VectorOf<uint32_t, kFloats>& words) {
@@ -42,13 +83,9 @@ LS_INLINE void Widen(const PackedRows& from, const uint8_t* bytes, uint32_t flip
       words = (words & 0x8000) << 16 | value | (special & 0x7f800000u);
     }
   } else {
-    for (int i = 0; i < kFloats; ++i) words[i] = std::bit_cast<uint32_t>(from.table[bytes[i]]);
+    WidenSmall<kFloats>(from, bytes, words);
   }
   words ^= flip;
-}
-
-LS_INLINE size_t BytesOf(ElementType type) {
-  return type == ElementType::kTf32 ? 4 : type == ElementType::kBf16 || type == ElementType::kF16 ? 2 : 1;
 }
 
 // The exponents that the adder counts for the values.
@@ -105,7 +142,7 @@ LS_INLINE OperandRows::Range Rows(const PackedRows& rows, float* values, int16_t
     if (from.k % kFloats != 0) return Rows<kFloats / 2, kExponents>(from, values, exponents, ranges);
   }
   using Exponents = VectorOf<int32_t, kFloats>;
-  const size_t step = kFloats * BytesOf(from.type);
+  const size_t step = BytesOfPacked(from.type, kFloats);
   const uint32_t flip = from.negate ? 0x80000000u : 0;
   OperandRows::Range all;
   LaneRanges<kFloats> of_rows;
@@ -164,17 +201,16 @@ LS_INLINE OperandRows::Range Columns(const PackedRows& rows, size_t pitch, float
   using Vector = VectorOf<float, kFloats>;
   using Words = VectorOf<uint32_t, kFloats>;
   using Exponents = VectorOf<int32_t, kFloats>;
-  const size_t step = BytesOf(from.type);
   const uint32_t flip = from.negate ? 0x80000000u : 0;
   LaneRanges<kFloats> of_all;
   for (int first = 0; first < from.rows; first += kFloats) {
     const int count = std::min(kFloats, from.rows - first);
     const uint8_t* bytes = from.bytes + static_cast<size_t>(first) * from.row_bytes;
     for (int k = 0; k < from.k; k += kFloats) {
+      const size_t of_k = BytesOfPacked(from.type, static_cast<size_t>(k));
       Words square[kFloats] = {};
       for (int r = 0; r < count; ++r) {
-        Widen<kFloats>(from, bytes + static_cast<size_t>(r) * from.row_bytes + static_cast<size_t>(k) * step, flip,
-                       square[r]);
+        Widen<kFloats>(from, bytes + static_cast<size_t>(r) * from.row_bytes + of_k, flip, square[r]);
       }
       Vector block[kFloats];
       std::memcpy(block, square, sizeof(block));

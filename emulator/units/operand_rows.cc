@@ -172,9 +172,8 @@ void OperandRows::StoreRows(CodesOf codes_of, bool negate) {
 void OperandRows::Load(Side side, ElementType type, Packing packing, int rows, int k, const uint8_t* bytes,
                        size_t row_bytes, bool negate) {
   Prepare(side, type, rows, k);
-  if (packing == Packing::kPlain && k % 4 == 0 && LoadsInVectors(type)) {
-    const float* table = BitsOf(type) == 8 ? SmallValues(type).data() : nullptr;
-    const PackedRows from = {type, rows, k, bytes, row_bytes, negate, table, LeastExponent(type)};
+  if (k % 4 == 0 && LoadsInVectors(type, packing)) {
+    const PackedRows from = {type, rows, k, bytes, row_bytes, negate, LeastExponent(type)};
     const VectorLoads& loads = SelectVectorLoads();
     int16_t* exponents = exponents_.empty() ? nullptr : exponents_.data();
     if (side == Side::kA) {

@@ -4,17 +4,18 @@
 
 namespace laneshift::emulator {
 
-bool LoadsInVectors(ElementType type) {
+bool LoadsInVectors(ElementType type, Packing packing) {
   switch (type) {
     case ElementType::kF16:
     case ElementType::kBf16:
     case ElementType::kTf32:
     case ElementType::kE4m3:
     case ElementType::kE5m2:
-      return true;
+      return packing == Packing::kPlain;
+    case ElementType::kE2m1:
+      return packing == Packing::kNibbles;
     case ElementType::kE2m3:
     case ElementType::kE3m2:
-    case ElementType::kE2m1:
     case ElementType::kS8:
     case ElementType::kU8:
       break;

@@ -12,14 +12,13 @@
 
 namespace laneshift::emulator {
 
-// `rows` rows of `k` elements, Packing::kPlain, `row_bytes` apart.
+// `rows` rows of `k` elements, `row_bytes` apart.
 struct PackedRows {
   ElementType type;
   int rows, k;
   const uint8_t* bytes;
   size_t row_bytes;
   bool negate;
-  const float* table;  // of the 8-bit types: the values of all codes
   int least_exponent;  // what subnormal elements count with
 };
 
@@ -32,9 +31,9 @@ struct VectorLoads {
   OperandRows::Range (*columns)(const PackedRows& from, size_t pitch, float* values, int16_t* exponents);
   const char* name;
 };
-// Whether they know the type: f16, bf16, tf32 and the 8-bit floats. They want K to be a multiple of 4, and columns a
-// pitch with room for all rows and up to 15 more, which become zero.
-bool LoadsInVectors(ElementType type);
+// Whether they know the type, so packed: f16, bf16, tf32 and the 8-bit floats as plain elements, and e2m1 as nibbles.
+// They want K to be a multiple of 4, and columns a pitch with room for all rows and up to 15 more, which become zero.
+bool LoadsInVectors(ElementType type, Packing packing);
 const VectorLoads& SelectVectorLoads();
 // All that this processor can run: tests compare them.
 std::vector<const VectorLoads*> RunnableVectorLoads();
