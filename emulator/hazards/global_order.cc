@@ -205,10 +205,18 @@ const GlobalAccess* GlobalOrder::CellOf(const Page& page, Table table, uint64_t 
 
 bool GlobalOrder::AllOver(const Page& page, const PageAccess& lanes, const GlobalViewer& warp) {
   const VectorClock& known = warp.knowledge->View(kAllLanes);
+  GlobalAccess fine;  // neighbours mostly have the same history
   const auto over = [&](const auto& held) {
     if (held.cluster == 0 || held.cluster < known.ended()) return true;
-    return held.cluster == warp.cluster &&
-           (held.agent == warp.knowledge->agent() || known.Knows({held.agent, kAllLanes, held.clock}));
+    if (held.cluster == fine.cluster && held.agent == fine.agent && held.clock == fine.clock) return true;
+    const Epoch moment{held.agent, kAllLanes, held.clock};
+    if (held.cluster != warp.cluster ? !known.KnowsOf(held.cluster, moment)
+                                     : held.agent != warp.knowledge->agent() && !known.Knows(moment))
+      return false;
+    fine.cluster = held.cluster;
+    fine.agent = held.agent;
+    fine.clock = held.clock;
+    return true;
   };
   const uint64_t begin = lanes.address % kPageBytes, end = begin + (lanes.end - lanes.address);
   for (const Table table : {kWordWrites, kWordReads}) {
