@@ -23,6 +23,13 @@ void AgentClocks::Join(const AgentClocks& other) {
   for (size_t a = 0; a < other.far_.size(); ++a) far_[a] = std::max(far_[a], other.far_[a]);
 }
 
+bool AgentClocks::Covers(const AgentClocks& other) const {
+  for (size_t a = 0; a < other.size_; ++a) {
+    if (Of(a) < other.Of(a)) return false;
+  }
+  return true;
+}
+
 void AgentClocks::Clear() {
   size_ = 0;
   near_.fill(0);
@@ -59,6 +66,12 @@ void VectorClock::Join(const VectorClock& other) {
   JoinForeign(other.foreign_);
 }
 
+bool VectorClock::Covers(const VectorClock& other) const {
+  return known_.Covers(other.known_) && ended_ >= other.ended_ &&
+         (other.foreign_ == nullptr || other.foreign_ == foreign_) &&
+         std::all_of(other.singles_.begin(), other.singles_.end(), [this](const Epoch& s) { return Knows(s); });
+}
+
 void VectorClock::Clear() {
   known_.Clear();
   singles_.clear();
@@ -75,13 +88,27 @@ const ForeignClock* ClockOf(const std::shared_ptr<const ForeignClocks>& clocks, 
   return at == clocks->end() || at->cluster != cluster ? nullptr : &*at;
 }
 
+// One of the two, if that knows all that the other one does.
 std::shared_ptr<const VectorClock> Joined(const std::shared_ptr<const VectorClock>& a,
                                           const std::shared_ptr<const VectorClock>& b) {
   if (b == nullptr || a == b) return a;
-  if (a == nullptr) return b;
+  if (a == nullptr || b->Covers(*a)) return b;
+  if (a->Covers(*b)) return a;
   auto both = std::make_shared<VectorClock>(*a);
   both->Join(*b);
   return both;
+}
+
+bool Covers(const ForeignClocks& all, const ForeignClocks& part) {
+  const auto covers = [](const std::shared_ptr<const VectorClock>& a, const std::shared_ptr<const VectorClock>& b) {
+    return b == nullptr || a == b || (a != nullptr && a->Covers(*b));
+  };
+  auto at = all.begin();
+  return std::all_of(part.begin(), part.end(), [&](const ForeignClock& clock) {
+    while (at != all.end() && at->cluster < clock.cluster) ++at;
+    return at != all.end() && at->cluster == clock.cluster && covers(at->known, clock.known) &&
+           covers(at->fenced, clock.fenced);
+  });
 }
 
 }  // namespace
@@ -100,10 +127,11 @@ bool VectorClock::FencedOf(uint32_t cluster, const Epoch& moment) const {
 
 void VectorClock::JoinForeign(const std::shared_ptr<const ForeignClocks>& other) {
   if (other == nullptr || other == foreign_) return;
-  if (foreign_ == nullptr) {
+  if (foreign_ == nullptr || emulator::Covers(*other, *foreign_)) {
     foreign_ = other;
     return;
   }
+  if (emulator::Covers(*foreign_, *other)) return;
   auto both = std::make_shared<ForeignClocks>();
   both->reserve(foreign_->size() + other->size());
   auto mine = foreign_->begin();

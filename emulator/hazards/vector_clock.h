@@ -49,6 +49,8 @@ class AgentClocks {
   }
   void Raise(size_t agent, uint32_t clock);
   void Join(const AgentClocks& other);
+  // Whether a Join with the other one would change nothing.
+  bool Covers(const AgentClocks& other) const;
   void Clear();
 
  private:
@@ -68,6 +70,8 @@ class VectorClock {
   }
   void Learn(const Epoch& moment);
   void Join(const VectorClock& other);
+  // Whether it knows all that the other one does.
+  bool Covers(const VectorClock& other) const;
   void Clear();
   bool empty() const { return known_.empty() && singles_.empty() && foreign_ == nullptr; }
 

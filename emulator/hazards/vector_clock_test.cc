@@ -26,8 +26,17 @@ TEST(VectorClock, KnowsWhatItHasLearntAndJoined) {
     EXPECT_TRUE(other.Knows({agent, kAllLanes, 5}));
     EXPECT_TRUE(other.Knows({1, kAllLanes, 2}));
     EXPECT_TRUE(other.Near().Knows({agent, kAllLanes, 5}));
+    EXPECT_TRUE(other.Covers(one));
+    EXPECT_FALSE(one.Covers(other));
+    one.Learn({1, kAllLanes, 3});
+    EXPECT_FALSE(one.Covers(other)) << "one lane";
+    EXPECT_FALSE(other.Covers(one));
+    one.Join(other);
+    EXPECT_TRUE(one.Covers(other));
     other.Clear();
     EXPECT_TRUE(other.empty());
+    EXPECT_FALSE(other.Covers(one));
+    EXPECT_TRUE(one.Covers(other));
     EXPECT_FALSE(other.Knows({agent, kAllLanes, 1}));
     EXPECT_FALSE(other.Knows({1, kAllLanes, 1}));
   }
