@@ -158,15 +158,19 @@ class SharedShadow {
   bool FindUnfenced(uint32_t begin, uint32_t end, bool write, Fenced fenced, Unfenced& found) const {
     bool any = false;
     Word fine{};  // adjacent words mostly have the same history
-    const auto unwritten = [&](const Granule& granule) {
-      return (granule.written & (write ? ~uint32_t{granule.read} : ~0u)) == 0;
+    const auto lane_of = [](uint16_t thread) { return static_cast<uint8_t>((thread - 1) % kLanes); };
+    const auto is_fine = [&](const Granule& granule) {
+      if (any || (granule.written & (write ? ~uint32_t{granule.read} : ~0u)) == 0) return true;
+      const auto agent = static_cast<uint16_t>((granule.writer - 1) / kLanes);
+      const uint8_t lane = lane_of(granule.writer);
+      return granule.write_scale == 0 && fenced({agent, lane, granule.write_clock}, lane, granule.fences);
     };
-    ForEachOrdinary(begin, end, unwritten, [&](uint32_t w, const Word& word) {
+    ForEachOrdinary(begin, end, is_fine, [&](uint32_t w, const Word& word) {
       if (any || word.writer == 0 || (write && word.reader != 0)) return;
       if (word == fine) return;
       fine = word;
       const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
-      const auto lane = static_cast<uint8_t>((word.writer - 1) % kLanes);
+      const uint8_t lane = lane_of(word.writer);
       if (fenced(WriterOf(word), lane, word.fences)) return;
       found = {base_ + 4 * w, agent, lane, word.write_line};
       any = true;

@@ -175,10 +175,12 @@ void Cluster::CheckSharedUse(const AsyncOp& op, const AsyncOp::SharedUse& use) {
   if (!ordinary) return;
   SharedShadow::Unfenced stored;
   bool by_others = false;
+  const Warp* who = nullptr;
   const auto fenced = [&](const Epoch& moment, uint8_t lane, uint16_t had) {
     const size_t warps = use.cta->warps.size();
-    const Warp& who = *ctas_[moment.agent / warps]->warps[moment.agent % warps];
-    if (static_cast<uint16_t>(who.proxy_fences[lane]) != had) return true;
+    if (who == nullptr || who->knowledge.agent() != moment.agent)
+      who = ctas_[moment.agent / warps]->warps[moment.agent % warps].get();
+    if (static_cast<uint16_t>(who->proxy_fences[lane]) != had) return true;
     if (!FencedOnPath(moment, *op.warp, op.lane, ProxySpace::kShared)) return false;
     by_others = true;
     return machine().policies.proxy_fence == ProxyFenceBy::kPath;
