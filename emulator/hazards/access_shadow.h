@@ -186,6 +186,7 @@ class SharedShadow {
 
     // Whether another lane than this one may have read any of `bytes`. Three lanes or more are not distinguished.
     bool Rival(bool is_first, uint8_t bytes) const { return ((is_first ? others : first) & bytes) != 0; }
+    bool operator==(const ReadBytes&) const = default;
   };
   struct Word {
     uint32_t write_clock, read_clock;  // read_clock: an index into readers_ if there are several
@@ -324,6 +325,7 @@ class SharedShadow {
                   bool unsettled, LaneRivals& rivals);
   template <bool kWrite>
   void TouchLaneApart(const WarpAccess& access, int lane, uint32_t first, bool unsettled, LaneRivals& rivals);
+  int ReadTogether(const WarpAccess& access, const GranuleAccess& one, int lane, uint32_t w);
   bool RepeatsRead(const WarpAccess& access, const GranuleAccess& one, int lane, uint32_t first, uint32_t words);
   template <bool kWrite>
   void TouchWords(const WarpAccess& access, int lane, uint32_t first, uint32_t words, Rival& rival);

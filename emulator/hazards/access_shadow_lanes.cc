@@ -196,6 +196,33 @@ inline bool SharedShadow::RepeatsRead(const WarpAccess& access, const GranuleAcc
   return true;
 }
 
+// Adjacent lanes that read one word, which holds nothing but accesses that all lanes know to be complete, or the same
+// read: their record is that of the first one and of others. Returns how many; 0: the general case, and nothing was
+// changed.
+inline int SharedShadow::ReadTogether(const WarpAccess& access, const GranuleAccess& one, int lane, uint32_t w) {
+  int end = lane + 1;
+  while (end < kLanes && (access.mask >> end & 1) != 0 && access.offsets[end] == access.offsets[lane] &&
+         access.fences[end] == access.fences[lane])
+    ++end;
+  if (end == lane + 1) return 0;
+  Word& word = Apart(w);
+  if ((word.flags & (kSeveralWarps | kStrongReads)) != 0) return 0;
+  if (word.writer != 0 && !one.known->Knows(WriterOf(word))) return 0;
+  const ReadBytes read_by = {0xf, 0xf};
+  const bool repeats = word.reader == one.thread && (word.flags & kSeveralLanes) != 0 && word.read_by == read_by &&
+                       word.read_clock == one.clock && word.read_fences == one.fences;
+  if (repeats) return end - lane;
+  if (word.reader != 0 && !one.known->Knows(ReaderOf(word))) return 0;
+  word.flags |= kSeveralLanes;
+  word.reader = one.thread;
+  word.read_by = read_by;
+  word.read_clock = one.clock;
+  word.read_fences = one.fences;
+  word.bytes |= 0xf0;
+  word.read_line = one.line;
+  return end - lane;
+}
+
 // One lane, which accesses words from `first` on, or a part of one.
 template <bool kWrite>
 void SharedShadow::TouchLaneApart(const WarpAccess& access, int lane, uint32_t first, bool unsettled,
@@ -311,6 +338,11 @@ SharedShadow::LaneRivals SharedShadow::AccessLanes(const WarpAccess& access) {
     const bool waits = (unsettled & granules) != 0;
     one.fills = filling != 0;
     if (!one.fills) {
+      if (const int together = !kWrite && !waits && access.bytes == 4 ? ReadTogether(access, one, lane, w) : 0;
+          together != 0) {
+        skip_to(lane + together);
+        continue;
+      }
       if (!kWrite && !waits && access.bytes >= 4 && RepeatsRead(access, one, lane, w, words)) continue;
       if (waits || !TouchLane<kWrite>(w, BytesOf(w, offset - base_, access.bytes), words, one))
         TouchLaneApart<kWrite>(access, lane, w, waits, rivals);

@@ -91,13 +91,15 @@ class Draw {
     const uint64_t places = size / access.bytes;
     uint64_t first = Below(places), step = OneIn(2) ? 1 : Below(6);
     const bool scattered = OneIn(4);
+    const size_t together = OneIn(4) ? size_t{2} << Below(4) : 1;  // lanes with one address
     if (OneIn(3)) {  // rows of shared memory, or one part of each 16 bytes of them
       access.mask = kFullMask;
       first -= first % (128 / access.bytes);
       if (OneIn(2)) step = std::max<uint64_t>(16 / access.bytes, 1), first += Below(step);
     }
     for (size_t lane = 0; lane < kLanes; ++lane)
-      access.addresses[lane] = base + (scattered ? Below(places) : (first + lane * step) % places) * access.bytes;
+      access.addresses[lane] =
+          base + (scattered ? Below(places) : (first + lane / together * step) % places) * access.bytes;
     if (OneIn(40)) access.addresses[Below(32)] += Below(64);                // mostly misaligned
     if (OneIn(40)) access.addresses[Below(32)] = base + size + Below(256);  // mostly a fault
     return access;
