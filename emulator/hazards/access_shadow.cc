@@ -382,26 +382,27 @@ void SharedShadow::Forget(uint32_t begin, uint32_t end) {
   ForEachGranuleWord({first, last}, [&](GranuleWord word) { blocks_[word.block].ordinary &= ~word.mask; });
 }
 
-void TensorShadow::Cut(std::vector<Run>& runs, int column) {
-  for (auto run = runs.begin(); run != runs.end(); ++run) {
-    if (column <= run->begin || column >= run->end) continue;
-    Run left = *run;
-    left.end = run->begin = column;
-    runs.insert(run, std::move(left));
-    return;
-  }
+size_t TensorShadow::Cut(std::vector<Run>& runs, int column) {
+  const auto run = std::partition_point(runs.begin(), runs.end(), [&](const Run& r) { return r.end <= column; });
+  const auto index = static_cast<size_t>(run - runs.begin());
+  if (run == runs.end() || run->begin == column) return index;
+  Run left = *run;
+  left.end = run->begin = column;
+  runs.insert(run, std::move(left));
+  return index + 1;
 }
 
-void TensorShadow::Join(std::vector<Run>& runs) {
-  size_t kept = 0;
-  for (size_t r = 1; r < runs.size(); ++r) {
+void TensorShadow::Join(std::vector<Run>& runs, size_t first, size_t last) {
+  size_t kept = first;
+  for (size_t r = first + 1; r < last; ++r) {
     if (runs[r].cell == runs[kept].cell) {
       runs[kept].end = runs[r].end;
     } else if (++kept != r) {
       runs[kept] = std::move(runs[r]);
     }
   }
-  runs.resize(kept + 1);
+  const auto end = runs.begin() + static_cast<ptrdiff_t>(last);
+  if (kept + 1 < last) runs.erase(runs.begin() + static_cast<ptrdiff_t>(kept) + 1, end);
 }
 
 std::array<std::vector<TensorShadow::Run>, TensorShadow::kGroups> TensorShadow::AllColumns() {

@@ -429,12 +429,9 @@ class TensorShadow {
   template <typename Change>
   void Update(int group, int begin, int end, Change change) {
     std::vector<Run>& runs = runs_[static_cast<size_t>(group)];
-    Cut(runs, begin);
-    Cut(runs, end);
-    for (Run& run : runs) {
-      if (run.begin >= begin && run.end <= end) change(run.cell);
-    }
-    Join(runs);
+    const size_t first = Cut(runs, begin), last = Cut(runs, end);
+    for (size_t r = first; r < last; ++r) change(runs[r].cell);
+    Join(runs, first == 0 ? 0 : first - 1, std::min(last + 1, runs.size()));
   }
   void Forget(int column, int columns) {
     for (int group = 0; group < kGroups; ++group)
@@ -447,8 +444,10 @@ class TensorShadow {
     int begin, end;
     Cell cell;
   };
-  static void Cut(std::vector<Run>& runs, int column);
-  static void Join(std::vector<Run>& runs);
+  // Makes a run begin at `column`: its index.
+  static size_t Cut(std::vector<Run>& runs, int column);
+  // Those of the runs [first, last) that are adjacent and alike.
+  static void Join(std::vector<Run>& runs, size_t first, size_t last);
 
   std::array<std::vector<Run>, kGroups> runs_ = AllColumns();
   static std::array<std::vector<Run>, kGroups> AllColumns();
