@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -178,7 +177,8 @@ GroupFactors FactorsOf(const OperandRows& rows, int group, size_t row_step, size
     for (int g = 0; g < groups; ++g) {
       const Scale scale = ScaleOf(rows.scale_type(), rows.scale(r, g * group / per_factor));
       const size_t at = static_cast<size_t>(r) * row_step + static_cast<size_t>(g) * group_step;
-      factors.value[at] = std::ldexp(static_cast<double>(scale.significand), scale.exponent - scale.fraction);
+      const auto power = static_cast<uint64_t>(1023 + scale.exponent - scale.fraction);  // of a normal number
+      factors.value[at] = static_cast<double>(scale.significand) * std::bit_cast<double>(power << 52);
       factors.exponent[at] = scale.nan ? GroupFactors::kNan : scale.exponent;
     }
   }
