@@ -231,7 +231,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
   int rounds = 0, idle_rounds = 0;
   polls_ = false;
   while (true) {
-    if (live_threads() == 0) {
+    if (std::all_of(ctas_.begin(), ctas_.end(), [](const auto& cta) { return cta->done(); })) {
       while (!pending_.empty()) {
         if (!Complete(pending_.front())) return Result::kFault;
       }

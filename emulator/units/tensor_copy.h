@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -29,7 +28,8 @@ struct TensorRun {
 
   // The swizzle permutes the run's bytes among themselves.
   bool FillsItsRange() const {
-    return flip == 0 || (std::has_single_bit(bytes) && (shared & (bytes - 1u)) == 0 && flip < bytes);
+    const uint32_t rest = bytes - 1u;  // below a power of two
+    return flip == 0 || ((bytes & rest) == 0 && (shared & rest) == 0 && flip < bytes);
   }
   // Calls visit(at, offset, count): bytes [at, at + count) of the run lie at window offset `offset`.
   template <typename Visit>
