@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(256) Check(const __grid_constant__ 
           const long long own = ColumnOfB(column + c, n);
           const double scale = view.ScaleOfSum() * view.ScaleOfElement(batch, row, own);
           double value = view.at.alpha * scale * sum[i][j + c] + view.Bias(batch, row, own);
-          if (view.at.beta != 0) value += view.at.beta * view.C(batch, row, own);
+          if (view.at.beta != 0) value += static_cast<double>(view.at.beta) * view.C(batch, row, own);
           values[c] = BeforeGate(view, tally, value, batch, row, own);
         }
         column /= GATED;

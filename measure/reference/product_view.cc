@@ -138,7 +138,7 @@ ProductView ViewOf(const Problem& problem) {
   std::visit(
       [&](const auto& kind) {
         Describe(kind, view);
-        view.alpha = static_cast<float>(kind.alpha);  // as a kernel takes it
+        view.alpha = static_cast<float>(kind.alpha);
         view.beta = static_cast<float>(kind.beta);
         Sparsity sparse = Sparsity::kNone;
         if constexpr (requires { kind.sparse; }) sparse = kind.sparse;

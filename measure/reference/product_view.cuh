@@ -40,7 +40,9 @@ struct ProductView {
   long long input[3], before[3], stride[3], dilation[3];
   OperandPlace a, b, c, d;
 
-  double alpha, beta;
+  // As kernels take them. They are floats, and not doubles of floats: g++ 12.2 at -O2 drops the rounding of two adjacent
+  // doubles to f32 and back.
+  float alpha, beta;
   int bias_axis;        // 0: none, 1: a value for each row, 2: for each column
   long long scale_run;  // of scale factors of blocks; 0: there are none
   long long first_k;  // row of A and B at which K of the product in question begins, where products have parts of it
