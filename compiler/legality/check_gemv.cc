@@ -18,8 +18,9 @@ using base::Cat;
 constexpr int kLanes = 32;
 constexpr int kWordsOfAccess = 4, kBitsOfWord = 32;
 // Besides sums, operands and their addresses. With fewer ptxas spilled (CUDA 13): of many vectors, and of elements of 8
-// bits and fewer, one more for each access.
-constexpr int kRegistersOfGemv = 34, kManyVectors = 4, kRegistersOfMany = 28, kRegistersOfManyNarrow = 16;
+// bits and fewer, one more for each access. Blackwell's code has a few more than Hopper's.
+constexpr int kRegistersOfGemv = 34, kManyVectors = 4, kRegistersOfManyNarrow = 16;
+constexpr int kRegistersOfMany = 28, kRegistersOfManyOnBlackwell = 36;
 constexpr int kRegistersOfNarrow = 4;
 constexpr int kMostRegistersOfThread = 255;
 constexpr int kMostDepth = 4096;  // of a block, that a schedule can say
@@ -48,14 +49,16 @@ int RunOf(const Contraction& c) {
   return ir::GemvAttrs{.type = c.b.type(), .scale_run = IsScaled(c) ? ir::BlockScalingOf(c.scale)->run : 0}.Run();
 }
 
-int RegistersOf(const ir::GemvAttrs& g) {
+int RegistersOf(const ir::GemvAttrs& g, const target::Target& target) {
   const bool scaled = g.scale_run > 0;
   const int words = scaled ? 2 * kWordsOfAccess + 1 : kWordsOfAccess;  // of a line or vector
   const bool narrow = DataTypeBits(g.type) < 16;
   const int widened = narrow ? 2 * kWordsOfAccess : kBitsOfWord / 16;
   int besides = kRegistersOfGemv;
   if (narrow) besides += kRegistersOfNarrow + g.stages * g.lines;
-  if (g.vectors > kManyVectors) besides += narrow ? kRegistersOfManyNarrow : kRegistersOfMany;
+  const bool blackwell = target.mma.AccumulatesInTensorMemory();
+  if (g.vectors > kManyVectors)
+    besides += narrow ? kRegistersOfManyNarrow : blackwell ? kRegistersOfManyOnBlackwell : kRegistersOfMany;
   return g.stages * g.lines * words + g.vectors * (words + g.lines + widened) + widened + 2 * (g.lines + g.vectors) +
          besides;
 }
@@ -144,7 +147,7 @@ Status CheckGemvTile(const Contraction& c, const Schedule& s, const target::Targ
     return NotGemv(Cat("has 1, 2, 4, … lines of the matrix in each warp, at most ", most_lines, "; tile ", lines_side,
                        "=", lines, " and k=", s.tile_k, " have ", lines, " lines in ", copies, " parts for ", warps,
                        " warps; use another tile or math="));
-  const int registers = RegistersOf(gemv);
+  const int registers = RegistersOf(gemv, target);
   const int threads = kLanes * (warps + ir::kWarpgroupWarps);
   const int most = std::min(kMostRegistersOfThread, target.registers_per_sm / threads / 8 * 8);
   if (registers <= most) return Ok();
