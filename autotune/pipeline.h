@@ -24,20 +24,20 @@ inline constexpr double kStepBytes = 32;  // of a row of an operand that one ins
 inline constexpr double kSumBytes = 4;
 
 enum class StepKind : uint8_t {
-  kPut,            // waits for a free slot of the ring
-  kSend,           // the slot is full once the loads or MMAs issued into it are done
-  kTake,           // waits for a full slot
-  kRelease,        // the slot is free once the MMAs issued so far are done
-  kReleaseLate,    // waits for the MMAs before the last one; then the slot `lag` before is free
-  kAwaitProducts,  // waits for all MMAs
-  kDrain,          // waits for all MMAs; then the last `lag` slots are free
-  kLoad,           // bulk copies of `bytes` into the slot
-  kGather,         // `accesses` of threads that fill the slot
-  kMma,            // of tile_m x tile_n, `depth` times 32 bytes of K
-  kMultiply,       // `elements` in registers, `operations` each: products by threads, in the loop over K
-  kTensorCopy,     // `bytes` of shared memory to Tensor Memory
-  kTensorMove,     // `issues` shifts or refreshes of Tensor Memory
-  kTensorStore,  // `bytes` of shared memory that warps store to Tensor Memory, each all of them; `issues` waits for it
+  kPut,              // waits for a free slot of the ring
+  kSend,             // the slot is full once the loads or MMAs issued into it are done
+  kTake,             // waits for a full slot
+  kRelease,          // the slot is free once the MMAs issued so far are done
+  kReleaseLate,      // waits for the MMAs before the last one; then the slot `lag` before is free
+  kAwaitProducts,    // waits for all MMAs
+  kDrain,            // waits for all MMAs; then the last `lag` slots are free
+  kLoad,             // bulk copies of `bytes` into the slot
+  kGather,           // `accesses` of threads that fill the slot
+  kMma,              // of tile_m x tile_n, `depth` times 32 bytes of K
+  kMultiply,         // `elements` in registers, `operations` each: products by threads, in the loop over K
+  kTensorCopy,       // `bytes` of shared memory to Tensor Memory
+  kTensorMove,       // `issues` shifts or refreshes of Tensor Memory
+  kTensorStore,      // `bytes` of shared memory to Tensor Memory by warps, with `issues` waits
   kReadAccumulator,  // `bytes` of accumulators to registers
   kConvert,          // `elements` in registers, `operations` each
   kReadGlobal,       // `bytes` into registers: C or bias

@@ -24,11 +24,15 @@ struct Ran {
   uint32_t seen = 0;  // by CTA 0 of the last kernel
 };
 
-// The second kernel runs `times`; four CTAs each.
-Ran RunChain(const std::string& text, Completion completion, bool programmatic, int threads = 1, int times = 1) {
+Options InOrder(Completion completion, int host_threads = 1) {
   Options options;
   options.completion = completion;
-  options.host_threads = threads;
+  options.host_threads = host_threads;
+  return options;
+}
+
+// The second kernel runs `times`; four CTAs each, of one warp or more.
+Ran RunChain(const std::string& text, const Options& options, bool programmatic, int times = 1, uint32_t warps = 1) {
   TestDevice device(options);
   const device::CuFunction first = device.Load(text, "first"), second = device.Load(text, "second");
   EXPECT_NE(first, nullptr) << device.log;
@@ -39,8 +43,8 @@ Ran RunChain(const std::string& text, Completion completion, bool programmatic, 
   attribute.id = device::kCuLaunchProgrammaticStreamSerialization;
   attribute.value.programmatic_stream_serialization = 1;
   device::CuStream stream = nullptr;
-  const device::CuLaunchConfig serial{4, 1, 1, 32, 1, 1, 0, stream, nullptr, 0};
-  const device::CuLaunchConfig overlapping{4, 1, 1, 32, 1, 1, 0, stream, &attribute, programmatic ? 1u : 0u};
+  const device::CuLaunchConfig serial{4, 1, 1, 32 * warps, 1, 1, 0, stream, nullptr, 0};
+  const device::CuLaunchConfig overlapping{4, 1, 1, 32 * warps, 1, 1, 0, stream, &attribute, programmatic ? 1u : 0u};
   EXPECT_EQ(device.api.LaunchKernelEx(&serial, first, parameters, nullptr), device::kCuSuccess);
   for (int i = 0; i < times; ++i)
     EXPECT_EQ(device.api.LaunchKernelEx(&overlapping, second, parameters, nullptr), device::kCuSuccess);
@@ -55,7 +59,7 @@ Ran RunChain(const std::string& text, Completion completion, bool programmatic, 
 class DependentLaunches : public testing::TestWithParam<std::pair<Completion, int>> {
  protected:
   Ran Run(const std::string& first, const std::string& second, bool programmatic = true, int times = 1) {
-    return RunChain(PairText(first, second), GetParam().first, programmatic, GetParam().second, times);
+    return RunChain(PairText(first, second), InOrder(GetParam().first, GetParam().second), programmatic, times);
   }
   static void ExpectHazard(const Ran& ran, const char* kernel) {
     ASSERT_FALSE(ran.report.hazards.empty());
@@ -117,10 +121,20 @@ INSTANTIATE_TEST_SUITE_P(Orders, DependentLaunches,
                                          std::pair{Completion::kRandom, 4}));
 
 // Without a wait the order decides what is seen: eager completion begins the second kernel as early as it may.
+// Each warp that triggers makes way for the next kernel or not, as the order says.
+TEST(DependentLaunch, BeginsWhereOnlySomeWarpsMakeWay) {
+  for (uint64_t seed = 0; seed < 32; ++seed) {
+    Options options = InOrder(Completion::kRandom);
+    options.seed = seed;
+    const Ran ran = RunChain(PairText(std::string(kEarly) + "bar.sync 0;\n", kWaits), options, true, 2, 4);
+    EXPECT_EQ(ran.seen, 7u) << "seed " << seed;
+  }
+}
+
 TEST(DependentLaunch, BeginsAsEarlyAsTheOrderSays) {
-  EXPECT_EQ(RunChain(PairText(kEarly, kRead), Completion::kEager, true).seen, 1u);
-  EXPECT_EQ(RunChain(PairText(kEarly, kRead), Completion::kLate, true).seen, 7u);
-  EXPECT_EQ(RunChain(PairText(kLate, kRead), Completion::kEager, true).seen, 7u);
+  EXPECT_EQ(RunChain(PairText(kEarly, kRead), InOrder(Completion::kEager), true).seen, 1u);
+  EXPECT_EQ(RunChain(PairText(kEarly, kRead), InOrder(Completion::kLate), true).seen, 7u);
+  EXPECT_EQ(RunChain(PairText(kLate, kRead), InOrder(Completion::kEager), true).seen, 7u);
 }
 
 // A graph keeps the launch attributes that were captured.

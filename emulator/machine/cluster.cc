@@ -289,8 +289,9 @@ bool Cluster::MayBeFollowed() const {
 bool Cluster::MakesWay() {
   if (!launch_.has_dependent || !MayBeFollowed()) return false;
   const Completion completion = machine().completion;
-  makes_way_ = completion == Completion::kEager || (completion == Completion::kRandom && ((*random_)() & 1) != 0);
-  return makes_way_;
+  const bool makes = completion == Completion::kEager || (completion == Completion::kRandom && ((*random_)() & 1) != 0);
+  makes_way_ |= makes;  // another warp may have in this round
+  return makes;
 }
 
 bool Cluster::ReleaseParts() {
