@@ -67,6 +67,23 @@ void StorePackedBits(std::byte* bytes, int64_t index, int width, uint32_t bits) 
 }
 bool IsPackedType(DataType type) { return ir::BitsOf(type) < 8; }
 
+// Stores numbers in [-1, 1) as they are, rounded. False: the type is stored element by element.
+bool StoreNumbers(std::byte* bytes, DataType type, const std::vector<float>& numbers) {
+  switch (type) {
+    case DataType::kF32:
+      std::memcpy(bytes, numbers.data(), numbers.size() * sizeof(float));
+      return true;
+    case DataType::kF16:
+      base::FloatToF16(numbers.data(), reinterpret_cast<uint16_t*>(bytes), numbers.size());
+      return true;
+    case DataType::kBf16:
+      base::FloatToBf16(numbers.data(), reinterpret_cast<uint16_t*>(bytes), numbers.size());
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The element for a random number in [-1, 1).
 double NumberOf(DataType type, OperandRole role, double uniform) {
   if (IsPackedType(type)) return uniform * std::min(8.0, ir::LargestOf(type));
@@ -133,11 +150,15 @@ HostTensor HostTensor::Random(const StoredTensor& shape, OperandRole role, uint6
   const int64_t rows_at_a_time = std::max<int64_t>(1, 4096 / inner);
   ParallelFor(base::CeilDiv(shape.Rows(), rows_at_a_time), [&](int64_t block) {
     const int64_t end = std::min(shape.Rows(), (block + 1) * rows_at_a_time);
+    std::vector<float> uniform(static_cast<size_t>(inner));
     for (int64_t row = block * rows_at_a_time; row < end; ++row) {
       const int64_t first = shape.RowStart(row);
       const auto index = static_cast<uint64_t>(row * inner);
+      for (size_t i = 0; i < uniform.size(); ++i) uniform[i] = Uniform(key, index + i);
+      if (!IsScale(role) && StoreNumbers(result.bytes.data() + ir::BytesOf(shape.type, first), shape.type, uniform))
+        continue;
       for (int64_t i = 0; i < inner; ++i) {
-        const double value = NumberOf(shape.type, role, Uniform(key, index + static_cast<uint64_t>(i)));
+        const double value = NumberOf(shape.type, role, uniform[static_cast<size_t>(i)]);
         StoreElement(result.bytes.data(), shape.type, first + i, value);
       }
     }
