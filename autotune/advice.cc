@@ -248,6 +248,10 @@ constexpr WeaknessRow kWeaknesses[] = {
      [](const Schedule& s, const Situation& at) { return at.target.Has(target::Feature::kLaunchControl) && s.scheduler == Scheduler::kStatic ? With(s, &Schedule::scheduler, {Scheduler::kClc}) : Changes{}; }},
     {"work stealing that does not pay", "each tile has to be asked for",
      [](const Schedule& s, const Situation&) { return s.scheduler == Scheduler::kClc ? With(s, &Schedule::scheduler, {Scheduler::kStatic}) : Changes{}; }},
+    {"scale factors copied by the tensor core", "it multiplies nothing while it copies them to Tensor Memory",
+     [](const Schedule& s, const Situation& at) { return at.contraction.BlockScaling() && s.scale_warps == ScaleWarps::kNone ? With(s, &Schedule::scale_warps, {ScaleWarps::kRows, ScaleWarps::kAll}) : Changes{}; }},
+    {"scale factors stored by warps", "the warps read shared memory that the tensor core waits for",
+     [](const Schedule& s, const Situation&) { return s.scale_warps == ScaleWarps::kNone ? Changes{} : With(s, &Schedule::scale_warps, {ScaleWarps::kNone, ScaleWarps::kRows}); }},
     {"one warpgroup multiplies", "it also has the epilogue, while nothing multiplies",
      [](const Schedule& s, const Situation&) { return s.math_warpgroups == 1 ? With(s, &Schedule::math_warpgroups, {2}) : Changes{}; }},
     {"too few warps", "too few loads of threads are in flight to hide the latency of memory",
@@ -441,12 +445,6 @@ std::string RemedyOf(Bound bound, const Schedule& schedule, const Target& target
     ways += base::Cat(ways.empty() ? " (" : ", ", way.text);
   }
   return base::Cat(row.need, ways, ways.empty() ? "" : ")");
-}
-
-std::vector<std::string_view> WeaknessNames() {
-  std::vector<std::string_view> names;
-  for (const WeaknessRow& row : kWeaknesses) names.push_back(row.name);
-  return names;
 }
 
 }  // namespace laneshift::autotune

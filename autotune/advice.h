@@ -69,7 +69,4 @@ Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, 
 // What another kernel would need to be faster than one with this schedule that `bound` binds.
 std::string RemedyOf(Bound bound, const Schedule& schedule, const target::Target& target);
 
-// The names of all weaknesses, in the order of their table.
-std::vector<std::string_view> WeaknessNames();
-
 }  // namespace laneshift::autotune

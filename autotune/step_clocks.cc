@@ -50,7 +50,7 @@ double StageClocks(const Step& step, const Machine& machine) { return step.eleme
 double CopyClocks(const Step& step, const Machine& machine) { return step.bytes / machine.shared_read; }
 double MoveClocks(const Step& step, const Machine& machine) { return step.issues * machine.tensor_move; }
 double TensorStoreClocks(const Step& step, const Machine& machine) {
-  return step.issues * machine.store_cells + ir::kWarpgroupWarps * step.bytes / machine.shared_read;
+  return step.issues * machine.tensor_store + ir::kWarpgroupWarps * step.bytes / machine.shared_read;
 }
 double ArithmeticClocks(const Step& step, const Machine& machine) {
   return step.elements * std::max(step.operations / machine.arithmetic_rate, step.special / machine.special_rate);

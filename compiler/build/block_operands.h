@@ -75,7 +75,7 @@ struct CopiedBlocks {
 };
 
 // Each block of K is one slot with a tile of A and of B and the tiles of blocks, which go to Tensor Memory first. Those
-// that threads store have a ring of their own.
+// that threads store come in a separate ring.
 class BlockMainloop final : public Mainloop {
  public:
   struct Slots {

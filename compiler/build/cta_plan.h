@@ -18,7 +18,7 @@ namespace laneshift::compiler {
 // Warps of a CTA. Warp 0 issues bulk copies, warp 1 MMAs, warp 2 requests for work, warp 3 the bulk copies of a
 // resident operand; warps 2 and 3 those of rows that an index vector names; the warps left in the first warpgroup copy
 // what the TMA cannot reach. Then come the warps of the epilogue, which must start at a multiple of four to own their
-// lanes of Tensor Memory or to form warpgroups.
+// lanes of Tensor Memory or to form warpgroups, and after them those that store scale factors to Tensor Memory.
 constexpr int kLoadWarp = 0;
 constexpr int kMmaWarp = 1;
 constexpr int kScheduleWarp = 2;
