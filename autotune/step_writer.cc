@@ -137,10 +137,10 @@ class StepWriter {
       for (int64_t i = 0; i < indices_.At(op.operands[0]); ++i)
         Add(steps, {.kind = StepKind::kTake, .ring = channel->channel});
     }
-    if (op.kind == OpKind::kSend && program_.channels[static_cast<size_t>(RingOf(op))].stored)
-      Add(steps, {.kind = StepKind::kTensorStore});
-    if (op.kind == OpKind::kSend)
+    if (op.kind == OpKind::kSend) {
+      if (program_.channels[static_cast<size_t>(RingOf(op))].stored) Add(steps, {.kind = StepKind::kTensorStore});
       return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsOrder(op)});
+    }
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       if (IsOrder(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
       // MMAs into registers are waited for.
@@ -241,9 +241,7 @@ class StepWriter {
       const SharedLayout& tile = Tile(op, 1, blocks->tile);
       const double bytes = static_cast<double>(tile.Bytes()) / blocks->parts;
       if (op.kind == OpKind::kBlockStore) return {.kind = StepKind::kTensorStore, .bytes = bytes, .issues = 0};
-      return {.kind = StepKind::kTensorCopy,
-              .bytes = bytes,
-              .issues = static_cast<double>(tile.outer) / blocks->lines / blocks->parts};
+      return {.kind = StepKind::kTensorCopy, .bytes = bytes, .issues = static_cast<double>(blocks->Blocks(tile))};
     }
     const bool copy = op.kind == OpKind::kTensorCopy;
     return {.kind = copy ? StepKind::kTensorCopy : StepKind::kTensorMove,
@@ -293,16 +291,15 @@ class StepWriter {
   }
   // Bytes of shared memory that the warps of another role read for a block of K.
   double StoredFactors() const {
+    const bool stores = std::any_of(program_.channels.begin(), program_.channels.end(),
+                                    [](const ir::Channel& channel) { return channel.stored; });
+    if (!stores) return 0;
     double bytes = 0;
     for (const ir::Channel& channel : program_.channels) {
-      if (!channel.own || !StoresBlocks()) continue;
+      if (!channel.own) continue;
       for (const ir::TileSlot& tile : channel.tiles) bytes += ir::kWarpgroupWarps * tile.layout.Bytes();
     }
     return bytes;
-  }
-  bool StoresBlocks() const {
-    return std::any_of(program_.channels.begin(), program_.channels.end(),
-                       [](const ir::Channel& channel) { return channel.stored; });
   }
   // Whether there is an op with such attributes.
   template <typename Attrs>

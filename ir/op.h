@@ -258,6 +258,9 @@ struct BlockCopyAttrs {
   int step = 0;    // columns from block to block
   int lines = kPartitionLanes;
   int part = 0, parts = 1;  // of the block of K: what is copied of the tile's blocks
+
+  // How many blocks of the tile that is; they follow those of the parts before.
+  int Blocks(const SharedLayout& copied) const { return copied.outer / lines / parts; }
   bool operator==(const BlockCopyAttrs&) const = default;
 };
 struct MmaTensorAttrs {

@@ -191,7 +191,7 @@ void RoleEmitter::BlockCopy(const Op& op) {
   const auto& attrs = op.As<ir::BlockCopyAttrs>();
   const SharedLayout& layout = LayoutOf(SlotOf(op, 1), attrs.tile);
   const MatrixWords start = Descriptor(SlotOf(op, 1), attrs.tile);
-  const int blocks = layout.outer / attrs.lines / attrs.parts, block_bytes = attrs.lines * layout.RowBytes();
+  const int blocks = attrs.Blocks(layout), block_bytes = attrs.lines * layout.RowBytes();
   for (int block = 0; block < blocks; ++block) {
     e_.BlockCopy(Cells(SlotOf(op), attrs.column + block * attrs.step),
                  At(start, int64_t{attrs.part * blocks + block} * block_bytes), attrs.lines);
@@ -205,7 +205,7 @@ void RoleEmitter::BlockStore(const Op& op) {
   const SharedLayout& layout = LayoutOf(source, attrs.tile);
   const auto line_bytes = static_cast<uint32_t>(layout.RowBytes());
   Value* line = e_.Offset(Tile(source, attrs.tile), b_.CreateMul(cx_.lane, e_.C32(line_bytes)));
-  const int blocks = layout.outer / attrs.lines / attrs.parts;
+  const int blocks = attrs.Blocks(layout);
   for (int block = 0; block < blocks; ++block) {
     const auto bytes = static_cast<uint32_t>((attrs.part * blocks + block) * attrs.lines) * line_bytes;
     Value* cells = b_.CreateAdd(Cells(SlotOf(op), attrs.column + block * attrs.step), LanesOfWarp());

@@ -55,7 +55,7 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     if (op.kind == OpKind::kBlockCopy) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[1])];
       const auto& copy = op.As<ir::BlockCopyAttrs>();
-      expected.copies += channel.tiles[static_cast<size_t>(copy.tile)].layout.outer / copy.lines / copy.parts;
+      expected.copies += copy.Blocks(channel.tiles[static_cast<size_t>(copy.tile)].layout);
     }
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;

@@ -291,7 +291,7 @@ class RoleLowering {
     const ir::Channel& of = program_.channels[channel];
     const bool single = scopes_[static_cast<size_t>(channel)] == ir::MulticastScope::kOwn && program_.ctas == 1;
     if (single || of.own || (of.space == ir::Space::kTensor && !of.stored)) return;
-    b.For({b.Constant(0), b.Constant(program_.channels[channel].stages)});
+    b.For({b.Constant(0), b.Constant(of.stages)});
     b.InBody([&] {
       const ValueId slot = b.Cursor({}, {.channel = channel});
       b.BarrierWait({slot}, {.side = Side::kEmpty, .inverted = true});

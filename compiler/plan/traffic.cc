@@ -123,7 +123,7 @@ class RoleTraffic {
       return Products(blocks * role_.warps / ir::kWarpgroupWarps, most, most, false);
     }
     if (op.kind == OpKind::kMmaTensor) return Products(1, program_.tile_m, 0, op.As<ir::MmaTensorAttrs>().idle);
-    return Products(1, program_.Rows(), program_.Rows(), false);
+    return Products(1, program_.Rows(), program_.Rows(), false).Share(1, op.PartsOfBlock());
   }
 
   Traffic CountTensorMove(const Op& op) const {
@@ -133,8 +133,9 @@ class RoleTraffic {
       return {.tensor_refreshes = Steps(), .tensor_copy_bytes = Steps() * ir::kRefreshedRows * StepBytes()};
     if (const auto* blocks = std::get_if<ir::BlockCopyAttrs>(&op.attrs)) {
       const SharedLayout& tile = Tile(op, 1, blocks->tile);
-      return {.tensor_copies = tile.outer / blocks->lines / blocks->parts,
-              .tensor_copy_bytes = tile.Bytes() / blocks->parts};
+      const int64_t bytes = tile.Bytes() / blocks->parts;
+      if (op.kind == OpKind::kBlockStore) return {.tensor_copy_bytes = ir::kWarpgroupWarps * bytes};
+      return {.tensor_copies = blocks->Blocks(tile), .tensor_copy_bytes = bytes};
     }
     return {.tensor_copies = Steps(), .tensor_copy_bytes = Steps() * program_.tile_m * StepBytes()};
   }

@@ -37,7 +37,7 @@ struct Traffic {
   int64_t tensor_copies = 0;      // full tiles to Tensor Memory: tcgen05.cp.128x256b, 32 bytes of K each
   int64_t tensor_refreshes = 0;   // tcgen05.cp.4x256b
   int64_t tensor_shifts = 0;      // tcgen05.shift
-  int64_t tensor_copy_bytes = 0;  // of copies and refreshes
+  int64_t tensor_copy_bytes = 0;  // of copies and refreshes, and of stores by warps, each of which reads all
   int64_t mma_clocks = 0;         // of one tensor core that issues them all
 
   int64_t GlobalToSharedBytes() const { return bulk_bytes + thread_bytes; }

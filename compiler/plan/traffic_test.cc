@@ -60,6 +60,25 @@ TEST(Traffic, LaneShiftCopiesOnceForEveryFilterRow) {
   EXPECT_EQ(traffic.all, tile * kTiles);
 }
 
+// Blocks of K of 256, in two parts of two instructions each, which copy half of the scale factors each. Those of 128
+// rows are four blocks of 512 bytes, and 192 columns have parts of two times as many. Each of four warps that store
+// reads all.
+TEST(Traffic, PartsOfABlockOfKAreCountedOnce) {
+  constexpr const char* kScaled = "gemm m=128 n=192 k=1024 a=e2m1 d=f32 scale=nv";
+  constexpr int64_t kBlocks = 4, kOfRows = 4, kOfColumns = 8, kBytes = 512;
+  Traffic tile;
+  tile.bulk_bytes = kBlocks * (128 * (128 + 192) + (kOfRows + kOfColumns) * kBytes);
+  tile.mma_instructions = kBlocks * kMmas;
+  tile.mma_shared_bytes = kBlocks * kMmas * 32 * (128 + 192);
+  tile.mma_clocks = kBlocks * kMmas * 96;
+  tile.tensor_copies = kBlocks * (kOfRows + kOfColumns);
+  tile.tensor_copy_bytes = tile.tensor_copies * kBytes;
+  EXPECT_EQ(TrafficOf(kScaled, "tile=128x192x256 stages=3", "sm_100a").all, tile);
+  tile.tensor_copies = kBlocks * kOfColumns;
+  tile.tensor_copy_bytes = tile.tensor_copies * kBytes + kBlocks * 4 * kOfRows * kBytes;
+  EXPECT_EQ(TrafficOf(kScaled, "tile=128x192x256 stages=3 scale_warps=rows", "sm_100a").all, tile);
+}
+
 // Where an instruction moves only the addressed group of lanes, a shift takes four.
 TEST(Traffic, AShiftCountsAsManyInstructionsAsItIsIssuedBy) {
   target::Target addressed = target::NamedTarget("sm_100a");
