@@ -19,9 +19,9 @@ constexpr FloatFormatInfo kFormats[kFloatFormats] = {
     {"ue4m3", 4, 3, 7, 0, false, Specials::kNanOnly, 0x7f, 0x7e},
 };
 
-// significand * 2^exponent. REQUIRES: exponent > -1023.
+// significand * 2^exponent.
 float Scaled(uint32_t significand, int exponent) {
-  return static_cast<float>(significand * std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52));
+  return static_cast<float>(significand * PowerOfTwo(exponent));
 }
 
 // `magnitude` / 2^shift as an integer; `negative` gives the directed modes their direction.

@@ -48,6 +48,9 @@ float ToFloat(FloatFormat format, uint32_t bits);
 uint32_t FromFloat(FloatFormat format, float value, Rounding rounding = Rounding::kNearestEven,
                    Overflow overflow = Overflow::kInfinity);
 
+// A normal double. REQUIRES: -1023 < exponent < 1024.
+inline double PowerOfTwo(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52); }
+
 // The cheap ones, fit for whole tensors.
 inline float Bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 inline float F16ToFloat(uint16_t bits) {

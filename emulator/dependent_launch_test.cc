@@ -120,7 +120,6 @@ INSTANTIATE_TEST_SUITE_P(Orders, DependentLaunches,
                                          std::pair{Completion::kLate, 1}, std::pair{Completion::kRandom, 1},
                                          std::pair{Completion::kRandom, 4}));
 
-// Without a wait the order decides what is seen: eager completion begins the second kernel as early as it may.
 // Each warp that triggers makes way for the next kernel or not, as the order says.
 TEST(DependentLaunch, BeginsWhereOnlySomeWarpsMakeWay) {
   for (uint64_t seed = 0; seed < 32; ++seed) {
@@ -131,6 +130,7 @@ TEST(DependentLaunch, BeginsWhereOnlySomeWarpsMakeWay) {
   }
 }
 
+// Without a wait the order decides what is seen: eager completion begins the second kernel as early as it may.
 TEST(DependentLaunch, BeginsAsEarlyAsTheOrderSays) {
   EXPECT_EQ(RunChain(PairText(kEarly, kRead), InOrder(Completion::kEager), true).seen, 1u);
   EXPECT_EQ(RunChain(PairText(kEarly, kRead), InOrder(Completion::kLate), true).seen, 7u);

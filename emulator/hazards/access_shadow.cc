@@ -61,7 +61,7 @@ Rival SharedShadow::CheckReads(const Word& word, uint32_t offset, uint8_t bytes,
   };
   if (!(word.flags & kSeveralWarps)) {
     const Epoch moment = ReaderOf(word);
-    if (knowledge.Knows(lane, moment) || apart(moment, static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_by))
+    if (knowledge.Knows(lane, moment) || apart(moment, LaneOf(word.reader), word.read_by))
       return {};
     return {Conflict::kWriteAfterRead, offset, ReaderOf(word), nullptr, word.read_line};
   }
@@ -82,7 +82,7 @@ void SharedShadow::AddWarp(Word& word, uint8_t bytes, const Accessor& by) {
       index = free_readers_.back();
       free_readers_.pop_back();
     }
-    const auto lane = static_cast<uint8_t>((word.reader - 1) % kLanes);
+    const uint8_t lane = LaneOf(word.reader);
     const ReadBytes read_by =
         word.flags & kSeveralLanes ? word.read_by : ReadBytes{static_cast<uint8_t>(word.bytes >> 4), 0};
     readers_[index].push_back({ReaderOf(word), word.read_line, lane, word.read_fences, lane, read_by});
@@ -270,7 +270,7 @@ Rival SharedShadow::CheckWords(uint32_t begin, uint32_t end, bool write, const K
   Rival rival;
   Word fine{};  // adjacent words mostly have the same history
   const auto over = [&](uint16_t thread, uint32_t clock) {
-    return issuer.Knows(lane, {static_cast<uint16_t>((thread - 1) / kLanes), kAllLanes, clock});
+    return issuer.Knows(lane, {AgentOf(thread), kAllLanes, clock});
   };
   const auto is_over = [&](const Granule& granule) {
     return (granule.written == 0 || over(granule.writer, granule.write_clock)) &&

@@ -101,7 +101,6 @@ class SharedShadow {
   // `base`: the offset at which the memory begins.
   SharedShadow(uint32_t base, uint32_t bytes);
   // Back to the initial state.
-  // As if it were new, except that its list keeps its memory.
   void Reset();
 
   // Records an ordinary access and returns what it is not ordered after.
@@ -147,8 +146,7 @@ class SharedShadow {
     ForEachOrdinary(begin, end, unread, [&](uint32_t w, const Word& word) {
       if (any || word.reader == 0) return;
       if (!(word.flags & kSeveralWarps))
-        return check(w, ReaderOf(word), static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_fences,
-                     word.read_line);
+        return check(w, ReaderOf(word), LaneOf(word.reader), word.read_fences, word.read_line);
       for (const Reader& reader : readers_[word.read_clock])
         check(w, reader.moment, reader.lane, reader.fences, reader.line);
     });
@@ -158,21 +156,20 @@ class SharedShadow {
   bool FindUnfenced(uint32_t begin, uint32_t end, bool write, Fenced fenced, Unfenced& found) const {
     bool any = false;
     Word fine{};  // adjacent words mostly have the same history
-    const auto lane_of = [](uint16_t thread) { return static_cast<uint8_t>((thread - 1) % kLanes); };
     const auto is_fine = [&](const Granule& granule) {
       if (any || (granule.written & (write ? ~uint32_t{granule.read} : ~0u)) == 0) return true;
-      const auto agent = static_cast<uint16_t>((granule.writer - 1) / kLanes);
-      const uint8_t lane = lane_of(granule.writer);
-      return granule.write_scale == 0 && fenced({agent, lane, granule.write_clock}, lane, granule.fences);
+      const uint8_t lane = LaneOf(granule.writer);
+      const Epoch moment = {AgentOf(granule.writer), lane, granule.write_clock};
+      return granule.write_scale == 0 && fenced(moment, lane, granule.fences);
     };
     ForEachOrdinary(begin, end, is_fine, [&](uint32_t w, const Word& word) {
       if (any || word.writer == 0 || (write && word.reader != 0)) return;
       if (word == fine) return;
       fine = word;
-      const auto agent = static_cast<uint16_t>((word.writer - 1) / kLanes);
-      const uint8_t lane = lane_of(word.writer);
-      if (fenced(WriterOf(word), lane, word.fences)) return;
-      found = {base_ + 4 * w, agent, lane, word.write_line};
+      const Epoch moment = WriterOf(word);
+      const uint8_t lane = LaneOf(word.writer);
+      if (fenced(moment, lane, word.fences)) return;
+      found = {base_ + 4 * w, moment.agent, lane, word.write_line};
       any = true;
     });
     return any;
@@ -180,6 +177,8 @@ class SharedShadow {
 
  private:
   // Thread numbers are agent * 32 + lane + 1; 0: no thread.
+  static uint16_t AgentOf(uint16_t thread) { return static_cast<uint16_t>((thread - 1) / kLanes); }
+  static uint8_t LaneOf(uint16_t thread) { return static_cast<uint8_t>((thread - 1) % kLanes); }
   // Which bytes of a word lanes of one warp have read: elements smaller than a word have a lane each.
   struct ReadBytes {
     uint8_t first, others;  // by one lane, and by the others
@@ -252,12 +251,10 @@ class SharedShadow {
     return static_cast<uint8_t>(((1u << bytes) - 1) << (begin - 4 * w));
   }
   static Epoch WriterOf(const Word& word) {
-    return {static_cast<uint16_t>((word.writer - 1) / kLanes),
-            word.flags & kWarpWrite ? kAnyLane : static_cast<uint8_t>((word.writer - 1) % kLanes), word.write_clock};
+    return {AgentOf(word.writer), word.flags & kWarpWrite ? kAnyLane : LaneOf(word.writer), word.write_clock};
   }
   static Epoch ReaderOf(const Word& word) {
-    return {static_cast<uint16_t>((word.reader - 1) / kLanes),
-            word.flags & kSeveralLanes ? kAllLanes : static_cast<uint8_t>((word.reader - 1) % kLanes), word.read_clock};
+    return {AgentOf(word.reader), word.flags & kSeveralLanes ? kAllLanes : LaneOf(word.reader), word.read_clock};
   }
   Rival CheckReads(const Word& word, uint32_t offset, uint8_t bytes, const Knowledge& knowledge, uint8_t lane,
                    bool strong) const;
@@ -290,7 +287,7 @@ class SharedShadow {
   void Split(uint32_t w);
   void ForgetGranule(uint32_t at, uint32_t begin, uint32_t end);
   static bool IsOver(uint16_t thread, uint32_t clock, const GranuleAccess& access) {
-    return access.known->Knows({static_cast<uint16_t>((thread - 1) / kLanes), kAllLanes, clock});
+    return access.known->Knows({AgentOf(thread), kAllLanes, clock});
   }
   // If the granule holds only accesses that all its lanes know to be complete, or made themselves, and the access fits:
   // records it. False: the general case, and nothing was changed. TouchPart: `words` words from `first` on, of
@@ -336,9 +333,7 @@ class SharedShadow {
   static bool ReadSegment(std::vector<Segment>& segments, uint64_t mask, const RecordRef& record);
   // The granules of a block for which some lane may have to wait for an asynchronous operation.
   uint64_t Unsettled(uint32_t block, bool write, const VectorClock& known) const;
-  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but accesses that
-  // it made itself or knows to be complete.
-  // `known`: a word of which this lane was found to know before. Adjacent words mostly have the same history.
+  // A word of whose accesses a lane was found to know. Adjacent words mostly have the same history.
   struct KnownWord {
     bool any = false;
     uint8_t flags = 0;
@@ -349,6 +344,8 @@ class SharedShadow {
              word.reader == reader && word.flags == flags;
     }
   };
+  // Whether a weak access by `thread`, a lane of the warp that knows `knowledge`, finds nothing there but accesses that
+  // it made itself or knows to be complete.
   template <bool kWrite>
   static bool IsPlain(const Word& word, uint16_t thread, uint8_t lane, const Knowledge& knowledge, KnownWord& known);
   void AddReader(Word& word, uint8_t bytes, const Accessor& by);

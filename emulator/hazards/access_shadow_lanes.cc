@@ -43,7 +43,7 @@ inline bool SharedShadow::TouchGranule(Granule& granule, const GranuleAccess& ac
     return false;
   // What was read since it was written was ordered then, and stores of one warp to one word are not distinguished.
   const uint32_t written = kWrite ? granule.written & ~granule.read : granule.written;
-  const bool own = kWrite ? (granule.writer - 1) / kLanes == (access.thread - 1) / kLanes
+  const bool own = kWrite ? AgentOf(granule.writer) == AgentOf(access.thread)
                           : granule.writer == access.thread && granule.write_scale == access.scale;
   if (written != 0 && !own && !IsOver(granule.writer, granule.write_clock, access)) return false;
   if constexpr (kWrite) {
@@ -187,7 +187,7 @@ inline bool SharedShadow::RepeatsRead(const WarpAccess& access, const GranuleAcc
     if (!At(w / 4).apart) return false;
     const Word& word = words_[w];
     const bool same = (word.flags & (kSeveralWarps | kStrongReads | kSeveralLanes)) == kSeveralLanes &&
-                      word.reader != one.thread && (word.reader - 1) / kLanes == (one.thread - 1) / kLanes &&
+                      word.reader != one.thread && AgentOf(word.reader) == AgentOf(one.thread) &&
                       word.read_clock == one.clock && word.read_fences == one.fences && word.bytes >> 4 == 0xf &&
                       word.read_by.others == 0xf;
     if (!same || access.knowledge->Knows(static_cast<uint8_t>(lane), ReaderOf(word))) return false;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/small_float.h"
 #include "emulator/units/fused_sum_vector.h"
 
 namespace laneshift::emulator {
@@ -177,8 +178,7 @@ GroupFactors FactorsOf(const OperandRows& rows, int group, size_t row_step, size
     for (int g = 0; g < groups; ++g) {
       const Scale scale = ScaleOf(rows.scale_type(), rows.scale(r, g * group / per_factor));
       const size_t at = static_cast<size_t>(r) * row_step + static_cast<size_t>(g) * group_step;
-      const auto power = static_cast<uint64_t>(1023 + scale.exponent - scale.fraction);  // of a normal number
-      factors.value[at] = static_cast<double>(scale.significand) * std::bit_cast<double>(power << 52);
+      factors.value[at] = scale.significand * base::PowerOfTwo(scale.exponent - scale.fraction);
       factors.exponent[at] = scale.nan ? GroupFactors::kNan : scale.exponent;
     }
   }
