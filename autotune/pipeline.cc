@@ -102,7 +102,8 @@ double StoredRow(const ir::Program& program) {
 
 // The bytes of each operand that exist, with those of the scale factors and metadata that bulk copies load too, and
 // that are stored.
-void CountMemory(const Problem& problem, const compiler::Contraction& contraction, Pipeline& pipeline) {
+void CountMemory(const Problem& problem, const compiler::Contraction& contraction, const ir::Program& program,
+                 Pipeline& pipeline) {
   const auto bytes = [](const compiler::OperandSource& source) {
     return static_cast<double>(source.BytesOf(source.memory.Elements()));
   };
@@ -116,6 +117,11 @@ void CountMemory(const Problem& problem, const compiler::Contraction& contractio
     pipeline.b.unique_bytes += loaded(ir::OperandRole::kScaleB);
   }
   pipeline.stored_bytes = bytes(contraction.d);
+  const auto row = [&](const compiler::OperandSource& source, int other) {
+    return static_cast<double>(source.BytesOf(source.inner_axis == ir::Axis::kK ? program.tile_k : other));
+  };
+  pipeline.a.row_bytes = row(contraction.a, program.tile_m);
+  pipeline.b.row_bytes = row(contraction.b, program.tile_n);
 }
 
 }  // namespace
@@ -191,7 +197,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
   CountReads(pipeline);
-  CountMemory(problem, numbers.contraction(), pipeline);
+  CountMemory(problem, numbers.contraction(), program, pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);
   CountLaunches(problem, schedule, program, pipeline);
   return pipeline;

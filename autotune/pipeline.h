@@ -134,6 +134,7 @@ struct PipelineRole {
 struct OperandReads {
   double unique_bytes = 0;  // of the whole problem
   double tile_bytes = 0;    // that one tile brings
+  double row_bytes = 0;     // adjacent in memory, of a block of K
 };
 
 // The next tile of a CTA.

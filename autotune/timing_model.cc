@@ -53,7 +53,8 @@ TileWindow TilesAtOnce(const Pipeline& p, const Spread& spread) {
 // What memory has to deliver, and how often a tile's load has to wait for it.
 struct MemoryReads {
   double bytes = 0;
-  double waits = 0;  // part of the loads
+  double served = 0;  // as many as memory would deliver meanwhile at its full rate
+  double waits = 0;   // part of the loads
 };
 
 // The part of a tile's time by which CTAs with separate runs that began together drift apart; 0.2 follows from the hit
@@ -122,7 +123,12 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
   const auto waits = [&](double read, double filled, double sharers) {
     return filled > 0 ? std::min(1.0, read / filled * sharers) : 0;
   };
+  constexpr double kShortRow = 128;
+  const auto served = [&](double bytes, const OperandReads& of) {
+    return of.row_bytes <= kShortRow ? bytes / machine.short_rows : bytes;
+  };
   return {.bytes = a + b,
+          .served = served(a, p.a) + served(b, p.b),
           .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, window.columns),
                             waits(b, p.b.tile_bytes * p.tiles, window.rows))};
 }
@@ -133,7 +139,7 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
   const double filled = (p.a.tile_bytes + p.b.tile_bytes) * p.tiles * p.sms_per_tile;
   if (filled > 0) {
     const double bytes_of_memory = machine.memory_rate * 1e3 / machine.clock_ghz / spread.active;  // a clock
-    share.memory_clocks = std::min(1.0, reads.bytes / filled) / bytes_of_memory;
+    share.memory_clocks = std::min(1.0, reads.served / filled) / bytes_of_memory;
   }
   share.in_step = InStep(p, spread);
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
@@ -205,7 +211,7 @@ Floors FloorsOf(const Pipeline& p, const Machine& machine, const Spread& spread,
                 const BusyClocks& busy) {
   const double clocks = busy.Most() * DriftStretch(p.order, spread.rounds, machine);
   return {.busy_us = LeastMicroseconds(clocks, busy.products * spread.active / machine.sm_count, machine),
-          .memory_us = std::max((reads.bytes + p.stored_bytes) / machine.memory_rate / 1e6,
+          .memory_us = std::max((reads.served + p.stored_bytes) / machine.memory_rate / 1e6,
                                 busy.memory / machine.clock_ghz / 1e3)};
 }
 

@@ -127,6 +127,14 @@ TEST(TimingModel, NamesWhatBinds) {
             Bound::kLoadLatency);
 }
 
+// Memory delivers rows of more than 128 bytes at a higher rate.
+TEST(TimingModel, LongerRowsAreReadFaster) {
+  const auto us = [](const char* schedule) { return Predict("sm_90a", "gemm m=16 n=57344 k=8192", schedule).us; };
+  const double shorter = us("tile=16x64x64 stages=8 acc=1 math=1 rows=n");
+  EXPECT_LT(us("tile=16x64x128 stages=8 acc=1 math=1 rows=n"), 0.98 * shorter);
+  EXPECT_GT(us("tile=16x64x128 stages=8 acc=1 math=1 rows=n"), 0.95 * shorter);
+}
+
 TEST(TimingModel, MoreStagesHideMoreLatency) {
   double last = 1e9;
   for (const char* stages : {"stages=2", "stages=3", "stages=4", "stages=6"}) {

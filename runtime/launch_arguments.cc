@@ -87,7 +87,6 @@ Result<device::CuTensorMap> EncodeMap(const device::DriverApi& api, const ir::Pa
   }
   for (const int64_t step : mapped.element_strides) tensor.element_strides.push_back(static_cast<uint32_t>(step));
   tensor.swizzle = param.box.linear ? device::kCuSwizzleNone : MapSwizzle(param.box.swizzle);
-  tensor.promotion = device::kCuL2Of256;
   auto encoded = Encode(api, mapped, std::move(tensor));
   if (!encoded) return encoded.error().Within(ir::PrintBinding(param.binding));
   return encoded;
