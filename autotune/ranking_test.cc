@@ -455,7 +455,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "39:794bee13721bc9a6edba1cbfff1833dd";
+  constexpr std::string_view kChoices = "39:1c761675fe25ce8c77b1895482d3fa02";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

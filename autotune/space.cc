@@ -19,6 +19,7 @@
 #include "compiler/legality/check_gemv.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
+#include "compiler/legality/schedule_facts.h"
 #include "compiler/plan/work_plan.h"
 
 namespace laneshift::autotune {
@@ -467,13 +468,14 @@ class ShapeList {
   std::vector<Schedule> shapes_;
   std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
 };
-// The shape with the deepest useful ring that fits next to the other buffers.
+// The shape with the deepest ring that fits next to the other buffers: more of small slots are on their way at once
+// (ADR 0068).
 Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, const ScheduleConstraint& constraint,
                 const Target& target) {
   Schedule deep = shape;
   int spare = target.smem_bytes - footprint.smem_bytes;
   const auto deepen = [&](int& stages, int bytes) {
-    const int more = std::clamp(spare / bytes, 0, std::max(0, compiler::kUsefulStages - stages));
+    const int more = std::clamp(spare / bytes, 0, std::max(0, compiler::kMostStages - stages));
     stages += more;
     spare -= more * bytes;
   };

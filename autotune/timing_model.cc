@@ -25,6 +25,7 @@ constexpr BoundText kBoundTexts[] = {
 struct Spread {
   double rounds = 1;     // tiles of the busiest SM
   double active = 1;     // SMs at work, on average
+  double last = 1;       // SMs at work in the last round
   double in_flight = 1;  // tiles that are computed at once
 };
 
@@ -35,6 +36,7 @@ Spread SpreadOf(const Pipeline& p, const Machine& machine) {
   Spread spread;
   spread.rounds = std::ceil(p.tiles / groups);
   spread.active = std::min<double>(std::min(sms, groups * p.sms_per_tile), p.tiles * p.sms_per_tile / spread.rounds);
+  spread.last = (p.tiles - (spread.rounds - 1) * groups) * p.sms_per_tile;
   spread.in_flight = std::min(p.tiles, groups * p.ctas_per_sm);
   return spread;
 }
@@ -207,11 +209,19 @@ namespace {
 struct Floors {
   double busy_us = 0, memory_us = 0;
 };
+
+// The tiles of the last round may have too few SMs for the rate of memory.
+double ReadingTime(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads) {
+  const double of_last = spread.last / (p.tiles * p.sms_per_tile);
+  const double rate_of_last = std::min(machine.memory_rate, spread.last * machine.sm_memory_rate / 1e3);
+  return reads.served * ((1 - of_last) / machine.memory_rate + of_last / rate_of_last) / 1e6;
+}
+
 Floors FloorsOf(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads,
                 const BusyClocks& busy) {
   const double clocks = busy.Most() * DriftStretch(p.order, spread.rounds, machine);
   return {.busy_us = LeastMicroseconds(clocks, busy.products * spread.active / machine.sm_count, machine),
-          .memory_us = std::max((reads.served + p.stored_bytes) / machine.memory_rate / 1e6,
+          .memory_us = std::max(ReadingTime(p, machine, spread, reads) + p.stored_bytes / machine.memory_rate / 1e6,
                                 busy.memory / machine.clock_ghz / 1e3)};
 }
 

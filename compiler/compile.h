@@ -50,7 +50,7 @@ struct Sketch {
 };
 // Errors as ValidateSchedule.
 Result<Sketch> SketchSchedule(const Problem& problem, const Schedule& schedule, const target::Target& target);
-// The number of stages of a ring beyond which more stages hide no more latency.
+// The number of stages of a ring beyond which more are worth nothing that shared memory can be used for otherwise.
 inline constexpr int kUsefulStages = 8;
 // Changes the sketched program to that of `schedule`, which may differ from its own only in the depth of its rings;
 // except for offsets in shared memory.

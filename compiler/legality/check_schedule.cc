@@ -143,7 +143,8 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
 }
 
 Status CheckRings(const Schedule& s, const Target& target) {
-  if (s.stages < 2 || s.stages > 16) return Refused(Cat("stages=", s.stages, " is not supported; use 2 to 16"));
+  if (s.stages < 2 || s.stages > kMostStages)
+    return Refused(Cat("stages=", s.stages, " is not supported; use 2 to ", kMostStages));
   const int most = target.mma.AccumulatesInTensorMemory() ? 2 : 1;
   if (s.acc_stages < 1 || s.acc_stages > most) {
     return Refused(

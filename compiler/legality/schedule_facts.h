@@ -9,6 +9,8 @@
 
 namespace laneshift::compiler {
 
+inline constexpr int kMostStages = 16;  // of a ring
+
 inline bool IsPowerOfTwo(int extent) { return extent > 0 && std::has_single_bit(static_cast<unsigned>(extent)); }
 
 // Whether CTAs share tiles: each multiplies a part of K.
