@@ -47,13 +47,14 @@ Outcome TensorLd(Warp& w, const Instruction& i, uint32_t mask) {
   OpHandle op = NewTensorOperation(w, AsyncKind::kTensorLoad, -1, 0);
   for (const TensorRange& range : plan.ranges) op->tensor.push_back({&w.cta(), range, false});
   std::vector<uint32_t*> registers;
+  registers.reserve(i[0].count);
   for (uint32_t r = 0; r < i[0].count; ++r) {
     registers.push_back(w.At<uint32_t>(i[0].elements[r]));
     op->registers.emplace_back(&w, i[0].elements[r].slot);
     if (cluster.machine().completion != Completion::kEager)
       std::fill_n(registers.back(), kLanes, TensorMemory::kPoison);
   }
-  op->effect = [plan, registers](AsyncOp& self) {
+  op->effect = [plan = std::move(plan), registers = std::move(registers)](AsyncOp& self) {
     Warp& warp = *self.warp;
     const auto unwritten = LoadLanes(plan, warp.cta().tensor(), registers);
     for (const RegisterMove& move : self.moves) warp.Apply(move);
@@ -77,14 +78,16 @@ Outcome TensorSt(Warp& w, const Instruction& i, uint32_t mask) {
   for (const TensorRange& range : plan.ranges) op->tensor.push_back({&w.cta(), range, true});
   // The registers are read at issue: overwriting them afterwards is an ordinary dependency, which hardware tracks.
   const DecodedOperand& values = i[split ? 2 : 1];
-  auto copy = std::make_shared<std::vector<uint32_t>>();
+  std::vector<uint32_t> copy;
+  copy.reserve(size_t{values.count} * kLanes);
   for (uint32_t r = 0; r < values.count; ++r) {
     const uint32_t* from = w.At<uint32_t>(values.elements[r]);
-    copy->insert(copy->end(), from, from + kLanes);
+    copy.insert(copy.end(), from, from + kLanes);
   }
-  op->effect = [plan, copy](AsyncOp& self) {
+  op->effect = [plan = std::move(plan), copy = std::move(copy)](AsyncOp& self) {
     std::vector<const uint32_t*> registers;
-    for (size_t r = 0; r < copy->size(); r += kLanes) registers.push_back(copy->data() + r);
+    registers.reserve(copy.size() / kLanes);
+    for (size_t r = 0; r < copy.size(); r += kLanes) registers.push_back(copy.data() + r);
     StoreLanes(plan, self.warp->cta().tensor(), registers);
     return true;
   };

@@ -114,7 +114,7 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
       return PlanMma(request, windows, cluster.machine().policies);
     });
     if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
-    const std::shared_ptr<const PlannedMma> plan = std::move(*planned);
+    std::shared_ptr<const PlannedMma> plan = std::move(*planned);
     OpHandle op = NewTensorOperation(w, AsyncKind::kMma, lane, request.qualifiers.cta_group);
     op->shifts_a = request.shift_a;
     cluster.NotePolicies(plan->used);
@@ -123,7 +123,9 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
     if (cluster.checks()) NoteCollector(w, i, *plan, ctas, lane);
     for (size_t c = 0; c < ctas.size(); ++c) AddTouched(*op, ctas[c], plan->touched[c]);
     cluster.counters().mma_shared_bytes += plan->shared_bytes;
-    op->effect = [plan, ctas](AsyncOp& self) {
+    ++cluster.counters().mma_instructions;
+    cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
+    op->effect = [plan = std::move(plan), ctas](AsyncOp& self) {
       base::ShortArray<CtaState, 2> states;
       for (Cta* cta : ctas) states.push_back(cta->Units());
       Cluster& own = self.warp->cta().cluster();
@@ -140,8 +142,6 @@ Outcome IssueMma(Warp& w, const Instruction& i, uint32_t mask, const MmaForm& fo
       }
       return true;
     };
-    ++cluster.counters().mma_instructions;
-    cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
     if (!cluster.Issue(op)) return Outcome::kFault;
   }
   return Outcome::kNext;

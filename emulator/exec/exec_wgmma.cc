@@ -88,7 +88,7 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   auto planned =
       cluster.host().kept().wgmma_plans.Find(request, key, [&] { return PlanWgmma(request, cta.shared().Window()); });
   if (!planned.has_value()) return w.Fault(FaultKind::kIllegalInstruction, lane, planned.error().message);
-  const std::shared_ptr<const PlannedWgmma> plan = std::move(*planned);
+  std::shared_ptr<const PlannedWgmma> plan = std::move(*planned);
   if (i[0].count != static_cast<uint32_t>(plan->d_registers)) {
     return w.Fault(FaultKind::kIllegalInstruction, lane,
                    Cat("D has ", plan->d_registers, " registers, not ", i[0].count));
@@ -111,9 +111,9 @@ Outcome IssueWgmma(Warp& w, const Instruction& i, uint32_t mask) {
   Rendezvous& group = cta.warpgroups[first / 4];
   if (group.last && group.last->state == AsyncOp::State::kPending) op->after.push_back(group.last);
   group.last = op;
-  op->effect = [plan, &i, first, &cta](AsyncOp& self) { return Execute(*plan, i, first, cta, self); };
   ++cluster.counters().mma_instructions;
   cluster.counters().mma_multiplies += static_cast<uint64_t>(plan->multiplies);
+  op->effect = [plan = std::move(plan), &i, first, &cta](AsyncOp& self) { return Execute(*plan, i, first, cta, self); };
   return cluster.Issue(op) ? Outcome::kNext : Outcome::kFault;
 }
 

@@ -254,8 +254,9 @@ void GlobalOrder::NoteBlocks(Page& page, const PageAccess& lanes) {
   const uint64_t first = lanes.lane_bytes >= 4 ? 0 : 4 / lanes.lane_bytes - 1;
   block.lines.fill(access.line);
   for (uint64_t at = lanes.address; at < lanes.end; at += kBlockBytes) {
-    block.lane = static_cast<uint8_t>(access.lane + first + (at - lanes.address) / lanes.lane_bytes);
-    blocks[at % kPageBytes / kBlockBytes] = block;
+    Block& own = blocks[at % kPageBytes / kBlockBytes];
+    own = block;
+    own.lane = static_cast<uint8_t>(access.lane + first + (at - lanes.address) / lanes.lane_bytes);
   }
 }
 

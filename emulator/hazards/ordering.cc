@@ -275,7 +275,9 @@ void Cluster::CheckSharedOrder(const AsyncOp& op, const AsyncOp::SharedUse& use)
   Rival rival;
   bool ordinary = false;
   use.ForEachWord([&](GranuleWord word) {
-    if (!rival) rival = shadow.CheckAsync(word, use.range, use.write, issuer, LaneOf(op));
+    if (rival) return;
+    // Nearly always there is none, which is not worth a copy.
+    if (const Rival found = shadow.CheckAsync(word, use.range, use.write, issuer, LaneOf(op)); found) rival = found;
     ordinary |= shadow.Ordinary(word);
   });
   if (ordinary) {

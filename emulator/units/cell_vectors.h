@@ -43,7 +43,7 @@ class RowCells {
   LS_INLINE void Prefetch(int m, int n) const { __builtin_prefetch(tile_.Row(m) + n, 1); }
 
  private:
-  const AccumulatorTile& tile_;
+  const AccumulatorTile tile_;
 };
 
 // REQUIRES: a tile in registers, whose columns are a multiple of 8.
@@ -123,7 +123,7 @@ class FragmentCells {
     std::memcpy(registers[0] + LaneOf(m0, r), &even, sizeof(even));
   }
 
-  const AccumulatorTile& tile_;
+  const AccumulatorTile tile_;
 };
 
 }  // namespace laneshift::emulator

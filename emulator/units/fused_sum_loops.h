@@ -21,8 +21,9 @@
 namespace laneshift::emulator {
 namespace {
 
-// Calls block(m0, n0) with the number of vectors for blocks of `kSums` vectors that cover D. A vector of 16 floats is
-// replaced by one of 8 where no more columns are left.
+// Calls block(m0, n0) with the number of vectors for blocks of `kSums` vectors that cover D, two of which lie next to
+// each other where there are columns for both. A vector of 16 floats is replaced by one of 8 where no more columns are
+// left.
 template <int kFloats, int kSums, typename Block>
 LS_INLINE void ForEachBlock(int rows, int columns, const Block& block) {
   for (int n0 = 0; n0 < columns;) {
@@ -30,7 +31,7 @@ LS_INLINE void ForEachBlock(int rows, int columns, const Block& block) {
     if (kFloats > 4 && left <= 8) {
       for (int m0 = 0; m0 < rows; m0 += kSums) block.template Run<8, 1, kSums>(m0, n0);
       n0 += 8;
-    } else if (kFloats > 4 && left <= kFloats) {
+    } else if (kFloats > 4 && left < 2 * kFloats) {
       for (int m0 = 0; m0 < rows; m0 += kSums) block.template Run<kFloats, 1, kSums>(m0, n0);
       n0 += kFloats;
     } else {

@@ -24,7 +24,7 @@ class GroupSums {
  public:
   GroupSums(const OperandRows& a, const OperandRows& b, const GroupFactors& factors_a, const GroupFactors& factors_b,
             const SumOptions& o, const AccumulatorTile& d)
-      : a_(a), b_(b), factors_a_(factors_a), factors_b_(factors_b), o_(o), d_(d), groups_(a.k() / o.adder.group) {}
+      : a_(a), b_(b), factors_a_(factors_a), factors_b_(factors_b), o_(o), cells_(d), groups_(a.k() / o.adder.group) {}
 
   LS_INLINE void Run() const {
     for (int n0 = 0; n0 < b_.rows(); n0 += kFloats) {
@@ -67,9 +67,8 @@ class GroupSums {
   // Adds groups and accumulator. `sums`: of the first group; those of the next one are kFloats later.
   LS_INLINE void Join(int m, int n, const float* sums) const {
     const int lanes = LanesAt<kHalf>(n, b_.rows());
-    const RowCells<false> cells(d_);
     Words<kHalf> old{};
-    if (o_.accumulate) cells.Load<kHalf>(m, 0, n, lanes, old);
+    if (o_.accumulate) cells_.Load<kHalf>(m, 0, n, lanes, old);
     Floats<kHalf> cell;
     std::memcpy(&cell, &old, sizeof(cell));
     const Longs word = __builtin_convertvector(old, Longs), field = word >> 23 & 0xff, none = {};
@@ -114,13 +113,13 @@ class GroupSums {
     for (int j = 0; j < lanes; ++j) {
       if (left[j] != 0) words[j] = SumOne(a_, m, b_, n + j, o_, old[j]);
     }
-    cells.Store<kHalf>(m, 0, n, lanes, words);
+    cells_.Store<kHalf>(m, 0, n, lanes, words);
   }
 
   const OperandRows &a_, &b_;
   const GroupFactors &factors_a_, &factors_b_;
   const SumOptions& o_;
-  const AccumulatorTile& d_;
+  const RowCells<false> cells_;
   const int groups_;
 };
 

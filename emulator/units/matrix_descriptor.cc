@@ -208,8 +208,9 @@ std::vector<uint32_t> PieceOffsets(const MatrixDescriptor& descriptor, const Ope
 void GatherTile(const MatrixDescriptor& descriptor, const OperandTile& tile, const SharedWindow& window, uint8_t* to,
                 size_t row_bytes, std::span<const uint32_t> pieces) {
   if (!pieces.empty() && row_bytes == static_cast<size_t>(tile.k_bytes)) {
+    const SharedWindow from = window;  // apart from what is written
     for (const uint32_t piece : pieces) {
-      std::memcpy(to, window.At(piece), 16);
+      std::memcpy(to, from.At(piece), 16);
       to += 16;
     }
     return;

@@ -97,11 +97,12 @@ LS_INLINE void ExponentsOf(const VectorOf<uint32_t, kFloats>& words, int least, 
   exponents = (words & 0x7fffffff) != 0 ? counted : Exponents{} + OperandRows::kZeroExponent;
 }
 
-// The ranges of exponents that pass by, one for each lane.
-template <int kFloats>
+// The ranges of exponents that pass by, of kFloats elements at a time, one for each lane. Each exponent comes kCopies
+// times in a row.
+template <int kFloats, int kCopies>
 struct LaneRanges {
-  using Exponents = VectorOf<int32_t, kFloats>;
-  static constexpr int32_t kZero = OperandRows::kZeroExponent;
+  using Exponents = VectorOf<int16_t, kFloats * kCopies>;
+  static constexpr int16_t kZero = OperandRows::kZeroExponent;
   Exponents greatest = Exponents{} + kZero, least = Exponents{} - kZero;
 
   LS_INLINE void Include(const Exponents& exponents) {
@@ -111,26 +112,26 @@ struct LaneRanges {
   }
   // Of all lanes.
   LS_INLINE OperandRows::Range Join() const {
-    // The greatest, and the greatest of what is least, negated.
-    using Half = VectorOf<int16_t, kFloats>;
-    constexpr auto kBoth = std::make_index_sequence<2 * kFloats>();
-    auto both = Concatenated(__builtin_convertvector(greatest, Half), __builtin_convertvector(-least, Half), kBoth);
-    Fold<kFloats / 2>(both, kBoth);
-    return {both[0], static_cast<int16_t>(-both[kFloats])};
+    constexpr auto kPairs = std::make_index_sequence<2 * kFloats>();
+    // Alternating: the greatest, and the complement of the least. Of both the greatest is wanted.
+    auto both = Pairs(greatest, ~least, kPairs);
+    Fold<kFloats>(both, kPairs);
+    return {both[0], static_cast<int16_t>(~both[1])};
   }
 
  private:
-  template <typename Half, size_t... kIndex>
-  static LS_INLINE VectorOf<int16_t, sizeof...(kIndex)> Concatenated(const Half& a, const Half& b,
-                                                                     std::index_sequence<kIndex...>) {
-    return __builtin_shufflevector(a, b, kIndex...);
+  template <size_t... kIndex>
+  static LS_INLINE VectorOf<int16_t, 2 * kFloats> Pairs(const Exponents& first, const Exponents& second,
+                                                        std::index_sequence<kIndex...>) {
+    constexpr auto kFrom = [](size_t i) { return i / 2 * kCopies + i % 2 * (kCopies * kFloats + kCopies - 1); };
+    return __builtin_shufflevector(first, second, kFrom(kIndex)...);
   }
   // The greatest of each half to all its elements.
   template <int kDistance, typename Both, size_t... kIndex>
   static LS_INLINE void Fold(Both& both, std::index_sequence<kIndex...> indices) {
     const Both other = __builtin_shufflevector(both, both, (kIndex ^ kDistance)...);
     both = both > other ? both : other;
-    if constexpr (kDistance > 1) Fold<kDistance / 2>(both, indices);
+    if constexpr (kDistance > 2) Fold<kDistance / 2>(both, indices);
   }
 };
 
@@ -145,23 +146,27 @@ LS_INLINE OperandRows::Range Rows(const PackedRows& rows, float* values, int16_t
   const size_t step = BytesOfPacked(from.type, kFloats);
   const uint32_t flip = from.negate ? 0x80000000u : 0;
   OperandRows::Range all;
-  LaneRanges<kFloats> of_rows;
-  for (int row = 0; row < from.rows; ++row) {
-    const uint8_t* bytes = from.bytes + static_cast<size_t>(row) * from.row_bytes;
-    for (int i = 0; i < from.k; i += kFloats, bytes += step, values += kFloats) {
-      VectorOf<uint32_t, kFloats> words;
-      Widen<kFloats>(from, bytes, flip, words);
-      std::memcpy(values, &words, sizeof(words));
-      if constexpr (kExponents) {
-        Exponents own;
-        ExponentsOf<kFloats>(words, from.least_exponent, own);
-        of_rows.Include(own);
-        const Exponents pairs = (own & 0xffff) | own << 16;
-        std::memcpy(exponents, &pairs, sizeof(pairs));
-        exponents += 2 * kFloats;
-      }
+  LaneRanges<kFloats, 2> of_rows;
+  const uint8_t* bytes = from.bytes;
+  // One loop over all vectors: a row often is a single one.
+  for (int row = 0, i = 0; row < from.rows; values += kFloats, bytes += step) {
+    VectorOf<uint32_t, kFloats> words;
+    Widen<kFloats>(from, bytes, flip, words);
+    std::memcpy(values, &words, sizeof(words));
+    if constexpr (kExponents) {
+      Exponents own;
+      ExponentsOf<kFloats>(words, from.least_exponent, own);
+      const Exponents pairs = (own & 0xffff) | own << 16;
+      of_rows.Include(reinterpret_cast<VectorOf<int16_t, 2 * kFloats>>(pairs));
+      std::memcpy(exponents, &pairs, sizeof(pairs));
+      exponents += 2 * kFloats;
     }
-    if (kExponents && (row % OperandRows::kRangeRows == OperandRows::kRangeRows - 1 || row == from.rows - 1)) {
+    i += kFloats;
+    if (i < from.k) continue;
+    i = 0;
+    bytes += from.row_bytes - BytesOfPacked(from.type, static_cast<size_t>(from.k));
+    ++row;
+    if (kExponents && (row % OperandRows::kRangeRows == 0 || row == from.rows)) {
       *ranges = of_rows.Join();
       all.Include(*ranges++);
       of_rows = {};
@@ -202,7 +207,7 @@ LS_INLINE OperandRows::Range Columns(const PackedRows& rows, size_t pitch, float
   using Words = VectorOf<uint32_t, kFloats>;
   using Exponents = VectorOf<int32_t, kFloats>;
   const uint32_t flip = from.negate ? 0x80000000u : 0;
-  LaneRanges<kFloats> of_all;
+  LaneRanges<kFloats, 1> of_all;
   for (int first = 0; first < from.rows; first += kFloats) {
     const int count = std::min(kFloats, from.rows - first);
     const uint8_t* bytes = from.bytes + static_cast<size_t>(first) * from.row_bytes;
@@ -221,8 +226,8 @@ LS_INLINE OperandRows::Range Columns(const PackedRows& rows, size_t pitch, float
         if constexpr (kExponents) {
           Exponents own;
           ExponentsOf<kFloats>(reinterpret_cast<Words>(block[i]), from.least_exponent, own);
-          of_all.Include(own);
           const auto narrow = __builtin_convertvector(own, VectorOf<int16_t, kFloats>);
+          of_all.Include(narrow);
           std::memcpy(exponents + at, &narrow, sizeof(narrow));
         }
       }

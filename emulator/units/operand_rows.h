@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/units/element.h"
+#include "emulator/units/line_vector.h"
 
 namespace laneshift::emulator {
 
@@ -88,9 +89,9 @@ class OperandRows {
   Side side_ = Side::kA;
   ElementType type_ = ElementType::kF16;
   int rows_ = 0, k_ = 0, pitch_ = 0;
-  std::vector<float> values_;  // NaN and infinities as such
-  std::vector<int16_t> exponents_;
-  std::vector<int32_t> integers_;  // s8 and u8, instead of the two above
+  LineVector<float> values_;  // NaN and infinities as such
+  LineVector<int16_t> exponents_;
+  LineVector<int32_t> integers_;  // s8 and u8, instead of the two above
   std::vector<Range> row_ranges_;
   Range range_;
   ScaleType scale_type_ = ScaleType::kUe8m0;

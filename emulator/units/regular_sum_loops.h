@@ -1,5 +1,5 @@
-// The adder's sums of the blocks whose sums are all regular: of f32, finite, and with exponents far from the ends of
-// f32.
+// The adder's sums of the blocks that lie in D as a whole and whose sums are all regular: of f32, finite, and with
+// exponents far from the ends of f32.
 //
 // Why one conversion rounds as the adder does. Such a block's terms, cut and in units of 2^(top - keep), are integers
 // whose sum fits in 32 bits (a block in which one does not is not regular). The host rounds toward zero meanwhile, so
@@ -49,11 +49,11 @@ class RegularSums {
         fraction_bits_(base::InfoOf(FormatOf(a.type())).mantissa_bits +
                        base::InfoOf(FormatOf(b.type())).mantissa_bits) {}
 
-  // False: nothing was written, some sum is not regular.
+  // False: nothing was written, some sum is not regular or not in D.
   // REQUIRES: the host rounds toward zero.
   template <int kFloats, int kVectors, int kRows>
   LS_INLINE bool Run(int m0, int n0) const {
-    if (!applies_) return false;
+    if (!applies_ || m0 + kRows > a_.rows() || n0 + kVectors * kFloats > b_.rows()) return false;
     const RowBlock<kRows> block(a_, m0);
     if (block.range.greatest == OperandRows::kSpecialExponent) return false;
     const int greatest = block.range.greatest + b_.range().greatest;
@@ -117,13 +117,12 @@ class RegularSums {
     if (greatest + 2 + kChunkBits <= last_bit + 24 && greatest <= last_bit + o_.adder.keep) {
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) top[r] = VectorOf<int16_t, kFloats * kVectors>{} + static_cast<int16_t>(greatest);
-      if (Align<kScaled, true, kFloats, kVectors, kRows>(block.count, m0, n0, least, top, sums,
-                                                         last_bit + o_.adder.keep)) {
+      if (Align<kScaled, true, kFloats, kVectors, kRows>(m0, n0, least, top, sums, last_bit + o_.adder.keep)) {
         return Finish<kScaled, true, kFloats, kVectors, kRows>(block, k, m0, n0, sums);
       }
     }
     TopExponents<kFloats * kVectors, kRows>(block.exponents, b_, n0, k, top);
-    return Align<kScaled, false, kFloats, kVectors, kRows>(block.count, m0, n0, least, top, sums) &&
+    return Align<kScaled, false, kFloats, kVectors, kRows>(m0, n0, least, top, sums) &&
            Finish<kScaled, false, kFloats, kVectors, kRows>(block, k, m0, n0, sums);
   }
 
@@ -131,7 +130,7 @@ class RegularSums {
   // of the products; or, if no product is to be cut, a bound, and `limit` is the greatest top of which none is. False
   // if a sum is not regular, or something would be cut that is to remain whole.
   template <bool kScaled, bool kWhole, int kFloats, int kVectors, int kRows>
-  LS_INLINE bool Align(int rows, int m0, int n0, int least, VectorOf<int16_t, kFloats * kVectors>* top,
+  LS_INLINE bool Align(int m0, int n0, int least, VectorOf<int16_t, kFloats * kVectors>* top,
                        Sums<kFloats, kVectors, kRows>& sums, int limit = 0) const {
     using Tops = VectorOf<int16_t, kFloats * kVectors>;
     Odd<kFloats> odd;
@@ -148,10 +147,10 @@ class RegularSums {
         if constexpr (kScaled) {
           Integers<kFloats> exponents;
           PartOf<kFloats>(top[r], v, exponents);
-          Moves<kFloats>(a_, b_, m0 + std::min(r, rows - 1), n0 + v * kFloats, exponents, moves, odd.any);
+          Moves<kFloats>(a_, b_, m0 + r, n0 + v * kFloats, exponents, moves, odd.any);
         }
-        AlignVector<kScaled, kWhole, kFloats>(m0, std::min(r, rows - 1), n0 + v * kFloats, products, moves,
-                                              sums.total[r][v], sums.scale[r][v], odd, limit);
+        AlignVector<kScaled, kWhole, kFloats>(m0, r, n0 + v * kFloats, products, moves, sums.total[r][v],
+                                              sums.scale[r][v], odd, limit);
         if constexpr (kScaled) sums.moves[r][v] = moves << 23;
       }
     }
@@ -169,7 +168,7 @@ class RegularSums {
   LS_INLINE void AlignVector(int m0, int r, int n, const Integers<kFloats>& products, const Integers<kFloats>& moves,
                              Integers<kFloats>& total, Floats<kFloats>& scale, Odd<kFloats>& odd, int limit) const {
     Words<kFloats> cells{};
-    if (o_.accumulate) cells_.template Load<kFloats>(m0, r, n, LanesAt<kFloats>(n, b_.rows()), cells);
+    if (o_.accumulate) cells_.template Load<kFloats>(m0, r, n, kFloats, cells);
     const auto magnitude = reinterpret_cast<Integers<kFloats>>(cells & 0x7fffffff);
     odd.IncludeCells(magnitude);
     Integers<kFloats> top = magnitude >> 23;
@@ -222,19 +221,17 @@ class RegularSums {
       }
     }
     if (AnyBit<kFloats>(out < 0)) return false;
-    Store<kScaled, kFloats, kVectors, kRows>(block.count, m0, n0, sums);
+    Store<kScaled, kFloats, kVectors, kRows>(m0, n0, sums);
     return true;
   }
 
   template <bool kScaled, int kFloats, int kVectors, int kRows>
-  LS_INLINE void Store(int rows, int m0, int n0, const Sums<kFloats, kVectors, kRows>& sums) const {
+  LS_INLINE void Store(int m0, int n0, const Sums<kFloats, kVectors, kRows>& sums) const {
     const uint32_t kept = ~0u << (23 - o_.adder.out);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      if (r >= rows) break;
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        const int n = n0 + v * kFloats;
         Integers<kFloats> unit = (2 * kBias << 23) - reinterpret_cast<Integers<kFloats>>(sums.scale[r][v]);
         if constexpr (kScaled) unit += sums.moves[r][v];
         const Floats<kFloats> sum =
@@ -242,7 +239,7 @@ class RegularSums {
         Words<kFloats> words;
         std::memcpy(&words, &sum, sizeof(words));
         words &= kept;
-        cells_.template Store<kFloats>(m0, r, n, LanesAt<kFloats>(n, b_.rows()), words);
+        cells_.template Store<kFloats>(m0, r, n0 + v * kFloats, kFloats, words);
       }
     }
   }

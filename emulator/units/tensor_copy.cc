@@ -310,9 +310,10 @@ uint32_t RoundToTf32(uint32_t word) {
 }
 
 // Calls copy(at, offset, count) as ForEachPiece does, but 16 bytes at a time where these lie together in a swizzled
-// run: a copy of known length is an instruction or two, one of another length a call.
+// run: a copy of known length is an instruction or two, one of another length a call. The run is by value, apart from
+// what is written.
 template <typename Copy>
-void ForEachCopied(const TensorRun& run, Copy copy) {
+void ForEachCopied(TensorRun run, Copy copy) {
   if (run.flip == 0 || ((run.shared | run.bytes | run.flip) & 15) != 0) return run.ForEachPiece(copy);
   constexpr std::integral_constant<uint32_t, 16> kPiece{};
   if (run.bytes == 128) {
@@ -391,8 +392,9 @@ void LoadRun(const TensorMap& map, const TensorRun& run, const uint8_t* global, 
   }
   const bool rounds = map.element == TensorElement::kTf32 || map.element == TensorElement::kTf32Ftz;
   if (!rounds) {
-    return ForEachCopied(
-        run, [&](uint32_t at, uint32_t offset, auto count) { std::memcpy(shared.At(offset), global + at, count); });
+    return ForEachCopied(run, [global, shared](uint32_t at, uint32_t offset, auto count) {
+      std::memcpy(shared.At(offset), global + at, count);
+    });
   }
   run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
     uint8_t* to = shared.At(offset);
@@ -410,8 +412,9 @@ void StoreRun(const TensorMap& map, const TensorRun& run, uint8_t* global, const
   if (map.element != TensorElement::k16U6Align16B) {
     // What is written ends where the tensor does.
     if (run.global_bytes == run.bytes) {
-      return ForEachCopied(
-          run, [&](uint32_t at, uint32_t offset, auto count) { std::memcpy(global + at, shared.At(offset), count); });
+      return ForEachCopied(run, [global, shared](uint32_t at, uint32_t offset, auto count) {
+        std::memcpy(global + at, shared.At(offset), count);
+      });
     }
     run.ForEachPiece([&](uint32_t at, uint32_t offset, uint32_t count) {
       std::memcpy(global + at, shared.At(offset), std::min<uint32_t>(count, run.global_bytes));
