@@ -171,6 +171,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
     pipeline.rings.push_back({.stages = channel.stages, .order = channel.space == ir::Space::kOrder});
   }
   for (const ir::Role& role : program.roles) {
+    pipeline.begins_early |= role.early;
     WrittenRole written = WriteRole(problem, numbers, program, target, role, {parts, part.iterations});
     written.role.program_role = static_cast<int>(&role - program.roles.data());
     if (written.products > 0) {

@@ -280,14 +280,16 @@ TEST(TimingModel, MemoryServesOthersWhereSmsAreNotInStep) {
 
 // Memory delivers rows of more than 128 bytes at a higher rate.
 TEST(TimingModel, LongerRowsAreReadFaster) {
-  Pipeline pipeline = LongPipeline(target::NamedTarget("sm_90a"));
-  Machine machine = PublishedMachine(target::NamedTarget("sm_90a"));
+  const target::Target& target = target::NamedTarget("sm_100a");
+  Pipeline pipeline = LongPipeline(target);
+  Machine machine = PublishedMachine(target);
   machine.memory_rate = 0.5;
+  machine.short_rows = 0.9;
   const auto us = [&](double row_bytes) {
     pipeline.a.row_bytes = pipeline.b.row_bytes = row_bytes;
     return PredictTime(pipeline, machine).us;
   };
-  EXPECT_NEAR(us(256) / us(128), machine.short_rows, 0.002);
+  EXPECT_NEAR(us(256) / us(128), machine.short_rows, 0.01);
   EXPECT_EQ(us(256), us(512));
 }
 

@@ -35,10 +35,12 @@ def groups(named, floors=True):
 
 
 def below(rows, limit, peer):
-    """The rows whose ratio is below `limit`, the worst first."""
-    return table(["problem", "schedule", "us", "floor us", f"{peer} us", f"{peer} / ours"],
-                 [[code(without_types(row["problem"])), code(row["schedule"]), row["us"], row.get("floor_us"), row["peer_us"],
-                   f"{ratio(row):.3f}"] for row in sorted(rows, key=ratio) if ratio(row) < limit])
+    """The rows whose ratio is below `limit`, the worst first, with their floors if these are known."""
+    rows = [row for row in sorted(rows, key=ratio) if ratio(row) < limit]
+    floors = any("floor_us" in row for row in rows)
+    return table(["problem", "schedule", "us", *["floor us"] * floors, f"{peer} us", f"{peer} / ours"],
+                 [[code(without_types(row["problem"])), code(row["schedule"]), row["us"], *[row.get("floor_us")] * floors,
+                   row["peer_us"], f"{ratio(row):.3f}"] for row in rows])
 
 
 def summary():
@@ -219,16 +221,52 @@ def dense_kinds_predicted():
                    f"{100 * row['value']:.0f}%", row["notes"]] for row in rows_of("dense_kinds_b200_predicted")])
 
 
-def chains():
+def layers_of_chains(measurement):
     return table(["chain", "setting", "us of a layer", "cuBLAS us", "ratio"],
                  [[row["what"], row["setting"], row["us"], row["peer_us"], f"{row['ratio']:.3f}"]
-                  for row in rows_of("chains_h200") if "ratio" in row])
+                  for row in rows_of(measurement) if "ratio" in row])
+
+
+def chains():
+    return layers_of_chains("chains_h200")
+
+
+def chains_early():
+    return layers_of_chains("chains_early_h200")
+
+
+def schedules_of_chains(measurement):
+    return table(["chain", "schedule", "setting", "us"],
+                 [[row["what"], code(row["schedule"]), row["setting"], row["us"]]
+                  for row in rows_of(measurement) if "schedule" in row])
 
 
 def chain_schedules():
-    return table(["chain", "schedule", "setting", "us"],
-                 [[row["what"], code(row["schedule"]), row["setting"], row["us"]]
-                  for row in rows_of("chains_h200") if "schedule" in row])
+    return schedules_of_chains("chains_h200")
+
+
+def chain_schedules_early():
+    """A line for each problem, its schedules with the fastest first."""
+    of = {}
+    for row in rows_of("chains_early_h200"):
+        if "schedule" in row:
+            of.setdefault(row["what"], []).append(row)
+    return table(["GEMM, 16 alike", "us of one, by schedule"],
+                 [[code(what), ", ".join(f"{row['us']:.2f} {code(row['schedule'])}" for row in sorted(rows, key=lambda r: r["us"]))]
+                  for what, rows in of.items()])
+
+
+def workload_groups():
+    rows = rows_of("gemm_workloads_h200")
+    aligned = [row for row in rows if all(extents(row["problem"])[axis] % 8 == 0 for axis in "nk")]
+    return groups([("all", rows), ("rows of 16 bytes", aligned),
+                   *((name, [row for row in aligned if keep(extents(row["problem"])["m"])]) for name, keep in {
+                       "of these m <= 64": lambda m: m <= 64, "of these m = 192 to 512": lambda m: 128 < m <= 512,
+                       "of these m >= 1024": lambda m: m >= 1024}.items())], floors=False)
+
+
+def workloads_below():
+    return below(rows_of("gemm_workloads_h200"), 0.98, "cuBLASLt")
 
 
 def lane_shift_predicted():
@@ -258,9 +296,7 @@ def operand_types_below():
 
 def fp8_below():
     rows = [row for row in rows_of("gemm_e4m3_h200") if ratio(row) < (0.97 if "sum=fast" in row["problem"] else 0.95)]
-    return table(["problem", "schedule", "us", "cuBLASLt us", "cuBLASLt / ours"],
-                 [[code(without_types(row["problem"])), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"]
-                  for row in sorted(rows, key=ratio)])
+    return below(rows, 1, "cuBLASLt")
 
 
 def fp8_block():
@@ -424,6 +460,10 @@ TABLES = {
     "lane_shift_predicted": lane_shift_predicted,
     "chains": chains,
     "chain_schedules": chain_schedules,
+    "chains_early": chains_early,
+    "chain_schedules_early": chain_schedules_early,
+    "workload_groups": workload_groups,
+    "workloads_below": workloads_below,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
     "fp8_block": fp8_block,
