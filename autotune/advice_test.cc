@@ -66,7 +66,7 @@ constexpr BadSchedule kBad[] = {
      "tile=128x128x64 acc=2 d_store=rows reuse=row_offset filter_stages=8"},
     {"reloaded_pixels", "activations loaded for each filter column", "sm_100a",
      "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1", "tile=128x64x64 stages=6 acc=2 reuse=im2col",
-     1},  // after B, which would fit shared memory
+     2},  // after a pair, and B, which would fit shared memory
 };
 
 class Advice : public testing::TestWithParam<BadSchedule> {};

@@ -455,7 +455,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "39:1c761675fe25ce8c77b1895482d3fa02";
+  constexpr std::string_view kChoices = "39:2b4dc9d1baac3bb46ebd07bd4bc2d0be";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

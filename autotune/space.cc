@@ -474,13 +474,14 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, con
                 const Target& target) {
   Schedule deep = shape;
   int spare = target.smem_bytes - footprint.smem_bytes;
-  const auto deepen = [&](int& stages, int bytes) {
-    const int more = std::clamp(spare / bytes, 0, std::max(0, compiler::kMostStages - stages));
+  const auto deepen = [&](int& stages, int most, int bytes) {
+    const int more = std::clamp(spare / bytes, 0, std::max(0, most - stages));
     stages += more;
     spare -= more * bytes;
   };
-  if (footprint.filter_stage_bytes > 0) deepen(deep.filter_stages, footprint.filter_stage_bytes);
-  if (footprint.stage_bytes > 0) deepen(deep.stages, footprint.stage_bytes);
+  if (footprint.filter_stage_bytes > 0)
+    deepen(deep.filter_stages, compiler::kUsefulStages, footprint.filter_stage_bytes);
+  if (footprint.stage_bytes > 0) deepen(deep.stages, compiler::kMostStages, footprint.stage_bytes);
   return constraint.Apply(deep);
 }
 
