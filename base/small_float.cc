@@ -20,9 +20,7 @@ constexpr FloatFormatInfo kFormats[kFloatFormats] = {
 };
 
 // significand * 2^exponent.
-float Scaled(uint32_t significand, int exponent) {
-  return static_cast<float>(significand * PowerOfTwo(exponent));
-}
+float Scaled(uint32_t significand, int exponent) { return static_cast<float>(significand * PowerOfTwo(exponent)); }
 
 // `magnitude` / 2^shift as an integer; `negative` gives the directed modes their direction.
 uint64_t RoundedShift(uint64_t magnitude, int shift, Rounding rounding, bool negative) {

@@ -146,10 +146,9 @@ Status CheckRings(const Schedule& s, const Target& target) {
   if (s.stages < 2 || s.stages > kMostStages)
     return Refused(Cat("stages=", s.stages, " is not supported; use 2 to ", kMostStages));
   const int most = target.mma.AccumulatesInTensorMemory() ? 2 : 1;
-  if (s.acc_stages < 1 || s.acc_stages > most) {
+  if (s.acc_stages < 1 || s.acc_stages > most)
     return Refused(
         Cat("acc=", s.acc_stages, " is not supported on ", target.name, "; use ", most == 1 ? "1" : "1 or 2"));
-  }
   if (s.split_k > 1 && s.scheduler != Scheduler::kStatic)
     return Refused("split_k divides the tiles after the last full wave of a static order; use scheduler=static");
   if (s.split_k < 1) return Refused(Cat("split_k=", s.split_k, " is not supported; use 1 or more"));

@@ -61,8 +61,7 @@ Rival SharedShadow::CheckReads(const Word& word, uint32_t offset, uint8_t bytes,
   };
   if (!(word.flags & kSeveralWarps)) {
     const Epoch moment = ReaderOf(word);
-    if (knowledge.Knows(lane, moment) || apart(moment, LaneOf(word.reader), word.read_by))
-      return {};
+    if (knowledge.Knows(lane, moment) || apart(moment, LaneOf(word.reader), word.read_by)) return {};
     return {Conflict::kWriteAfterRead, offset, ReaderOf(word), nullptr, word.read_line};
   }
   for (const Reader& reader : readers_[word.read_clock]) {
