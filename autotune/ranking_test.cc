@@ -151,6 +151,22 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
   }
 }
 
+// As many slots as fit, up to 16; a ring of filters takes no more than eight of them from the activations.
+TEST(DeepenShape, FillsSharedMemory) {
+  const auto deepened = [](const char* problem, const char* shape) {
+    const auto deep =
+        DeepenShape(*ParseProblem(problem), ParseSchedule(shape)->value, {}, target::NamedTarget("sm_90a"));
+    return deep.has_value() ? deep->schedule : Schedule{.stages = 0, .filter_stages = 0};
+  };
+  constexpr const char* kNarrow = "gemm m=16 n=8192 k=8192";
+  EXPECT_EQ(deepened(kNarrow, "tile=16x64x64 stages=2 acc=1 rows=n").stages, 16);   // of 10 KB
+  EXPECT_EQ(deepened(kNarrow, "tile=16x64x128 stages=2 acc=1 rows=n").stages, 11);  // of 20 KB
+  const Schedule reuse = deepened("conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
+                                  "tile=128x64x64 stages=3 acc=1 math=2 d_store=rows reuse=row_offset filter_stages=2");
+  EXPECT_EQ(reuse.filter_stages, 8);
+  EXPECT_GT(reuse.stages, 3);
+}
+
 TEST_P(ChooseOnTarget, DepthwiseConvolutionsAreDirect) {
   const target::Target& target = target::NamedTarget(GetParam());
   const auto reuse = [&](const char* text) {
