@@ -22,7 +22,7 @@ namespace laneshift::compiler {
 
 // Raised whenever the PTX of the same tile program changes (compiler/emit/emission_test.cc fails where it was
 // forgotten).
-constexpr int kGeneratorRevision = 24;
+constexpr int kGeneratorRevision = 25;
 
 // The compiler of tile programs to PTX, as it goes into every kernel's key and into every stored choice and trial:
 // the revision and the LLVM that it is linked with, "14/llvm-22.1.0".

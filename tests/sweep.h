@@ -48,7 +48,7 @@ inline constexpr File kFiles[] = {{"instructions.txt", 99, 0, 78},
                                   {"packed_scales.txt", 15, 23},
                                   {"relatives.txt", 0, 0, 8},
                                   {"conv_dgrad.txt", 53, 48, 0, true},
-                                  {"conv_wgrad.txt", 44, 38, 0, true},
+                                  {"conv_wgrad.txt", 46, 40, 0, true},
                                   {"depthwise.txt", 72, 72, 0, true},
                                   {"gemv.txt", 58, 51, 0, true},
                                   {"merged_groups.txt", 28, 27, 0, true}};

@@ -159,6 +159,7 @@ class FrameEmitter {
       if (next && arms.back().front()->first_warp >= ir::kWarpgroupWarps) arms.emplace_back();
       arms[working ? arms.size() - 1 : 0].push_back(&role);
     }
+    if (arms.back().empty()) arms.pop_back();  // the first role may have warps of several warpgroups
     DispatchFrom(arms, 0, tid, warp);
   }
 
@@ -169,7 +170,7 @@ class FrameEmitter {
       return RegistersOf(arms[first]) == most;
     };
     if (first + 1 == arms.size()) return DispatchArm(arms[first], tid, warp, increases());
-    const int end = first == 0 ? ir::kWarpgroupWarps : arms[first + 1].front()->first_warp;
+    const int end = arms[first + 1].front()->first_warp;
     emitter_.If(
         emitter_.ir().CreateICmpULT(warp, emitter_.C32(static_cast<uint32_t>(end))),
         [&] { DispatchArm(arms[first], tid, warp, increases()); }, [&] { DispatchFrom(arms, first + 1, tid, warp); });
