@@ -22,6 +22,7 @@ constexpr int kWordsOfAccess = 4, kBitsOfWord = 32;
 constexpr int kRegistersOfGemv = 34, kManyVectors = 4, kRegistersOfManyNarrow = 16;
 constexpr int kRegistersOfMany = 28, kRegistersOfManyOnBlackwell = 36;
 constexpr int kRegistersOfNarrow = 4;
+constexpr int kManyLines = 8, kManyBlocks = 4, kRegistersOfManyLines = 60;  // many lines in many blocks on their way
 constexpr int kMostRegistersOfThread = 255;
 constexpr int kMostDepth = 4096;  // of a block, that a schedule can say
 
@@ -56,6 +57,7 @@ int RegistersOf(const ir::GemvAttrs& g, const target::Target& target) {
   const int widened = narrow ? 2 * kWordsOfAccess : kBitsOfWord / 16;
   int besides = kRegistersOfGemv;
   if (narrow) besides += kRegistersOfNarrow + g.stages * g.lines;
+  if (g.lines >= kManyLines && g.stages >= kManyBlocks) besides += kRegistersOfManyLines;
   const bool blackwell = target.mma.AccumulatesInTensorMemory();
   if (g.vectors > kManyVectors)
     besides += narrow ? kRegistersOfManyNarrow : blackwell ? kRegistersOfManyOnBlackwell : kRegistersOfMany;
