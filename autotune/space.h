@@ -39,7 +39,8 @@ struct LegalSchedule {
   Schedule schedule;
   ir::Program program;  // as SketchSchedule makes it
 };
-// A shape with the deepest rings that fit and are of use. ENSURES: ValidateSchedule accepts it. Errors: as SketchSchedule.
+// A shape with the deepest rings that fit and are of use. ENSURES: ValidateSchedule accepts it. Errors: as
+// SketchSchedule.
 Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape, const ScheduleConstraint& constraint,
                                   const target::Target& target);
 

@@ -177,7 +177,7 @@ def chains_picture():
                 "tuned, programmatic launch": Series("programmatic launches, tuned", "square", GREEN),
                 "programmatic launch, constant=b": Series("programmatic launches, constant=b (2026-11-28)", "dot", BLUE)}
     layers = {}
-    for row in [*rows_of("chains_h200"), *rows_of("chains_early_h200")]:  # the later ones count
+    for row in [*rows_of("chains_h200"), *rows_of("chains_early_h200")]:
         if "ratio" in row:
             layers.setdefault(row["what"], {})[row["setting"]] = ratio(row)
     return dot_plot("16 layers of GEMMs in one CUDA graph against the same graph of cuBLAS calls, on an H200", [

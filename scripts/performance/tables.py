@@ -235,14 +235,10 @@ def chains_early():
     return layers_of_chains("chains_early_h200")
 
 
-def schedules_of_chains(measurement):
+def chain_schedules():
     return table(["chain", "schedule", "setting", "us"],
                  [[row["what"], code(row["schedule"]), row["setting"], row["us"]]
-                  for row in rows_of(measurement) if "schedule" in row])
-
-
-def chain_schedules():
-    return schedules_of_chains("chains_h200")
+                  for row in rows_of("chains_h200") if "schedule" in row])
 
 
 def chain_schedules_early():
