@@ -55,13 +55,13 @@ const Error& ReasonOf(const std::vector<RefusedSchedule>& refused) {
 }  // namespace
 
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
-                      const Machine& machine) {
+                      const Machine& machine, RingDepths depths) {
   Ranking ranking;
   VisitSchedules(
-      problem, constraint, target,
-      [&](const Schedule& schedule, const ir::Program& program) {
+      problem, constraint, target, depths,
+      [&](const Schedule& schedule, const ir::Program& program, bool usual) {
         const Prediction prediction = PredictTime(PipelineOf(problem, schedule, program, target), machine);
-        ranking.schedules.push_back({schedule, prediction.us, prediction.bound, prediction});
+        ranking.schedules.push_back({schedule, prediction.us, prediction.bound, prediction, usual});
       },
       [&](RefusedSchedule refused) { ranking.refused.push_back(std::move(refused)); });
   std::stable_sort(ranking.schedules.begin(), ranking.schedules.end(),

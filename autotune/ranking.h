@@ -17,6 +17,7 @@ struct RankedSchedule {
   double predicted_us = 0;
   Bound bound{};
   Prediction prediction{};
+  bool usual = true;  // its rings are as deep as is of use
 };
 
 struct Ranking {
@@ -26,11 +27,11 @@ struct Ranking {
 
 // REQUIRES: `problem` is complete.
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
-                      const Machine& machine);
+                      const Machine& machine, RingDepths depths = RingDepths::kUsual);
 
 // Raised whenever the same problem is ranked differently on the same machine, by another space or another model, so
 // that previous choices are not used (autotune/ranking_test.cc shows when that is due).
-inline constexpr int kRankingRevision = 39;
+inline constexpr int kRankingRevision = 40;
 
 // Fingerprint of the inputs of ChooseSchedule other than the problem and the generator's revision: equal ones choose
 // alike.

@@ -118,8 +118,8 @@ TEST_P(ChooseOnTarget, NoPredictionIsBelowItsBounds) {
     other.cluster_relief = std::min(other.cluster_relief, 1.0);  // of what is shared, a part
     for (const Machine& machine : {PublishedMachine(target), other}) {
       VisitSchedules(
-          problem, {}, target,
-          [&](const Schedule& schedule, const ir::Program& program) {
+          problem, {}, target, RingDepths::kSeveral,
+          [&](const Schedule& schedule, const ir::Program& program, bool) {
             const Pipeline pipeline = PipelineOf(problem, schedule, program, target);
             const double us = PredictTime(pipeline, machine).us;
             EXPECT_LE(LeastTime(pipeline, machine), us) << PrintSchedule(schedule);
@@ -136,8 +136,8 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
   for (const char* text : kVaried) {
     const Problem problem = *ParseProblem(text);
     VisitSchedules(
-        problem, {}, target,
-        [&](const Schedule& schedule, const ir::Program& program) {
+        problem, {}, target, RingDepths::kSeveral,
+        [&](const Schedule& schedule, const ir::Program& program, bool) {
           const auto built = compiler::SketchSchedule(problem, schedule, target);
           ASSERT_TRUE(built) << built.error().message;
           EXPECT_EQ(program.channels.size(), built->program.channels.size());
@@ -151,7 +151,8 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
   }
 }
 
-// As many slots as fit, up to 16; a ring of filters takes no more than eight of them from the activations.
+// As many slots as fit, up to eight, and up to 16 in 160 KB, or in all of shared memory where they are filled before
+// the previous kernel has ended; a ring of filters takes no more than eight of them from the activations.
 TEST(DeepenShape, FillsSharedMemory) {
   const auto deepened = [](const char* problem, const char* shape) {
     const auto deep =
@@ -159,12 +160,38 @@ TEST(DeepenShape, FillsSharedMemory) {
     return deep.has_value() ? deep->schedule : Schedule{.stages = 0, .filter_stages = 0};
   };
   constexpr const char* kNarrow = "gemm m=16 n=8192 k=8192";
-  EXPECT_EQ(deepened(kNarrow, "tile=16x64x64 stages=2 acc=1 rows=n").stages, 16);   // of 10 KB
-  EXPECT_EQ(deepened(kNarrow, "tile=16x64x128 stages=2 acc=1 rows=n").stages, 11);  // of 20 KB
+  EXPECT_EQ(deepened(kNarrow, "tile=16x64x64 stages=2 acc=1 rows=n").stages, 16);  // of 10 KB
+  EXPECT_EQ(deepened(kNarrow, "tile=16x64x128 stages=2 acc=1 rows=n").stages, 8);  // of 20 KB
+  EXPECT_EQ(deepened("gemm m=16 n=8192 k=8192 constant=b", "tile=16x64x128 stages=2 acc=1 rows=n").stages, 11);
   const Schedule reuse = deepened("conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
                                   "tile=128x64x64 stages=3 acc=1 math=2 d_store=rows reuse=row_offset filter_stages=2");
   EXPECT_EQ(reuse.filter_stages, 8);
   EXPECT_GT(reuse.stages, 3);
+}
+
+// A search also tries the deepest ring, three quarters and half of it.
+TEST(VisitSchedules, HasRingsOfSeveralDepths) {
+  const auto stages_of = [](const char* constraint, RingDepths depths) {
+    std::vector<int> stages;
+    int usual_ones = 0;
+    VisitSchedules(
+        *ParseProblem("gemm m=64 n=24576 k=1536 a=e4m3 b=e4m3 d=bf16 scale=block"), *ParseSchedule(constraint),
+        target::NamedTarget("sm_90a"), depths,
+        [&](const Schedule& schedule, const ir::Program& program, bool usual) {
+          stages.push_back(schedule.stages);
+          usual_ones += usual;
+          EXPECT_EQ(program.channels[0].stages, schedule.stages);
+        },
+        [](const RefusedSchedule&) {});
+    EXPECT_EQ(usual_ones, 1);
+    return stages;
+  };
+  constexpr const char* kOneShape =
+      "tile=64x96x128 rows=m cluster=1x1 cluster_k=1 split_k=1 raster=8 d_store=tma b_keep=0 math=1 "
+      "consumers=cooperative";
+  EXPECT_EQ(stages_of(kOneShape, RingDepths::kUsual), std::vector<int>({8}));
+  EXPECT_EQ(stages_of(kOneShape, RingDepths::kSeveral), std::vector<int>({8, 10, 5}));
+  EXPECT_EQ(stages_of((std::string(kOneShape) + " stages=6").c_str(), RingDepths::kSeveral), std::vector<int>({6}));
 }
 
 TEST_P(ChooseOnTarget, DepthwiseConvolutionsAreDirect) {
@@ -471,7 +498,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "39:2b4dc9d1baac3bb46ebd07bd4bc2d0be";
+  constexpr std::string_view kChoices = "40:686e6a98900f076eeeb3cff169f8d746";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

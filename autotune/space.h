@@ -44,11 +44,18 @@ struct LegalSchedule {
 Result<LegalSchedule> DeepenShape(const Problem& problem, const Schedule& shape, const ScheduleConstraint& constraint,
                                   const target::Target& target);
 
-// Calls `legal` for each legal schedule, and `refused` for each other one, in the order of the axes.
+enum class RingDepths : uint8_t {
+  kUsual,    // as deep as is of use
+  kSeveral,  // and others, of rings of kUsefulStages or more: no model says how many loads memory serves best
+};
+
+// Calls `legal` for each legal schedule, and `refused` for each other one, in the order of the axes; of several depths
+// the usual one comes first.
 void VisitSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
-                    const std::function<void(const Schedule& schedule, const ir::Program& program)>& legal,
+                    RingDepths depths,
+                    const std::function<void(const Schedule& schedule, const ir::Program& program, bool usual)>& legal,
                     const std::function<void(RefusedSchedule schedule)>& refused);
-// All of them.
+// All of them, at the usual depths.
 ScheduleSpace EnumerateSchedules(const Problem& problem, const ScheduleConstraint& constraint,
                                  const target::Target& target);
 

@@ -45,7 +45,7 @@ class Tuning {
   Status Rank() {
     LS_ASSIGN(const target::Target* target, target::FindTarget(hello_.target));
     const Machine machine = MachineOf(*target, hello_.sm_count, hello_.device_key, store_);
-    const Ranking ranking = RankSchedules(problem_, options_.constraint, *target, machine);
+    const Ranking ranking = RankSchedules(problem_, options_.constraint, *target, machine, RingDepths::kSeveral);
     if (ranking.schedules.empty()) return NothingFits(ranking.refused, *target);
     for (const RankedSchedule& ranked : ranking.schedules) {
       candidates_.push_back({ranked.schedule, PrintSchedule(ranked.schedule), ranked.predicted_us});
@@ -55,8 +55,10 @@ class Tuning {
     outcome_.target = hello_.target;
     outcome_.device = hello_.device_key;
     outcome_.device_name = hello_.device_name;
-    outcome_.default_schedule = candidates_.front().name;
-    outcome_.default_predicted_us = candidates_.front().predicted_us;
+    const auto usual = std::find_if(ranking.schedules.begin(), ranking.schedules.end(),
+                                    [](const RankedSchedule& ranked) { return ranked.usual; });
+    outcome_.default_schedule = PrintSchedule(usual->schedule);
+    outcome_.default_predicted_us = usual->predicted_us;
     return Ok();
   }
 

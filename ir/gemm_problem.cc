@@ -55,7 +55,7 @@ constexpr Key kKeys[] = {
     {"scale_layout", &GemmProblem::scale_layout, kOptional, "how the factors of scale=mx and nv lie in memory: 128x4, in blocks of 128 rows x 4 factors (cuBLASLt, CUTLASS), or linear: row-major, which a kernel reorders first"},
     {"d_scale",  &GemmProblem::d_scale,  kOptional, "D in blocks with scale factors that the kernel computes: ue8m0 for 32 columns (mx), or of e2m1 ue4m3 for 16 (nv)"},
     {"sparse",   &GemmProblem::sparse,   kOptional, "a: A is 2:4 sparse (1:2 of tf32, 4:8 in pairs if both are e2m1 with mx or nv) and stored as k/2 elements a row with metadata; see docs/sparsity.md"},
-    {"constant", &GemmProblem::constant, kOptional, "b: no kernel that may still run at the launch writes B; with programmatic launch its first tiles are loaded before the previous kernel ends"},
+    {"constant", &GemmProblem::constant, kOptional, "b: no kernel that may still run at the launch writes B; its first tiles are loaded before the previous kernel ends (programmatic launch)"},
     {"numerics", &GemmProblem::numerics, kOptional, "what is promised about bits and order of summation; see laneshift help numerics"},
     {"align_a",  &GemmProblem::align_a,  kOptional, "bytes by which the address of A is aligned: a power of two", "16 or 32"},
     {"align_b",  &GemmProblem::align_b,  kOptional, "bytes by which the address of B is aligned: a power of two", "16 or 32"},

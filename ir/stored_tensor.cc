@@ -114,6 +114,11 @@ OutputScaling OutputScalingOf(const Problem& problem) {
   return gemm != nullptr ? gemm->d_scale : OutputScaling::kNone;
 }
 
+ConstantOperand ConstantOf(const Problem& problem) {
+  const GemmProblem* gemm = std::get_if<GemmProblem>(&problem);
+  return gemm != nullptr ? gemm->constant : ConstantOperand::kNone;
+}
+
 StoredTensor ScaleBlocks(const BlockScaling& scaling, int64_t batch, int64_t rows, int64_t k) {
   const int64_t lines = ScaleBlock::Count(ScaleBlock::Count(k, scaling.run), ScaleBlock::kFactors) * ScaleBlock::kLines;
   return StoredTensor::Matrices(scaling.type, batch * ScaleBlock::Count(rows, ScaleBlock::kRows), lines,

@@ -160,6 +160,8 @@ std::optional<BlockScaling> BlockScalingOf(OutputScaling scale);
 
 // That of a problem; only a GEMM has one.
 OutputScaling OutputScalingOf(const Problem& problem);
+// What it declares constant; only a GEMM does.
+ConstantOperand ConstantOf(const Problem& problem);
 
 // The kind of matrix instruction that multiplies such operands with such scale factors, if any.
 std::optional<MmaKind> MmaKindOf(DataType a, DataType b, Scaling scale);

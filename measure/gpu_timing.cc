@@ -4,6 +4,7 @@
 
 #include "autotune/statistics.h"
 #include "device/event.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::measure {
 namespace {
@@ -77,13 +78,28 @@ Result<std::vector<std::vector<Sample>>> TimeCalls(const device::Device& device,
   return samples;
 }
 
+int CallsOfSample(const Problem& problem) {
+  constexpr int kInARow = 8;
+  return ir::ConstantOf(problem) != ConstantOperand::kNone ? kInARow : 1;
+}
+
 Result<std::vector<std::vector<Sample>>> TimeInterleaved(const device::Device& device, const device::Stream& stream,
                                                          RotatingOperands& operands,
                                                          const std::vector<Contender>& contenders, int rounds,
-                                                         const ReadConditions& read_conditions) {
+                                                         int calls_of_sample, const ReadConditions& read_conditions) {
   std::vector<Call> calls;
-  for (const Contender& contender : contenders) calls.push_back([&] { return contender(operands.Next()); });
-  return TimeCalls(device, stream, calls, std::max(kMinWarmUpPasses, operands.size()), rounds, read_conditions);
+  for (const Contender& contender : contenders) {
+    calls.push_back([&operands, &contender, calls_of_sample]() -> Status {
+      for (int i = 0; i < calls_of_sample; ++i) LS_TRY(contender(operands.Next()));
+      return Ok();
+    });
+  }
+  LS_ASSIGN(auto samples,
+            TimeCalls(device, stream, calls, std::max(kMinWarmUpPasses, operands.size()), rounds, read_conditions));
+  for (std::vector<Sample>& of_contender : samples) {
+    for (Sample& sample : of_contender) sample.time_us /= calls_of_sample;
+  }
+  return samples;
 }
 
 Result<std::vector<double>> MedianMicroseconds(const device::Device& device, const device::Stream& stream,

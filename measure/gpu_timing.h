@@ -48,12 +48,17 @@ Result<std::vector<std::vector<store::Sample>>> TimeCalls(const device::Device& 
                                                           const std::vector<Call>& calls, size_t warm_up_passes,
                                                           int rounds, const ReadConditions& read_conditions = {});
 
-// `rounds` samples of each contender, after warming up. Each contender has seen each set before it is timed: cuDNN
-// prepares a descriptor for every one.
+// Calls that are timed as one: several of a problem with a constant operand, whose kernel loads it while the one before
+// it ends. A call between two events has none before it.
+int CallsOfSample(const Problem& problem);
+
+// `rounds` samples of each contender, after warming up: the mean of so many calls in a row. Each contender has seen
+// each set before it is timed: cuDNN prepares a descriptor for every one.
 Result<std::vector<std::vector<store::Sample>>> TimeInterleaved(const device::Device& device,
                                                                 const device::Stream& stream,
                                                                 RotatingOperands& operands,
                                                                 const std::vector<Contender>& contenders, int rounds,
+                                                                int calls_of_sample = 1,
                                                                 const ReadConditions& read_conditions = {});
 
 // The median time of each contender in microseconds, over max(calls, kMinTimedCalls) rounds.

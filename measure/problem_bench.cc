@@ -143,7 +143,7 @@ Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, i
   }
   ReadConditions read;
   if (nvml_) read = [this] { return nvml_->Read(); };
-  return TimeInterleaved(parts.device, stream_, *rotating_, contenders, rounds, read);
+  return TimeInterleaved(parts.device, stream_, *rotating_, contenders, rounds, CallsOfSample(problem_), read);
 }
 
 }  // namespace laneshift::measure

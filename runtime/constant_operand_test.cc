@@ -1,4 +1,4 @@
-// Problems with constant=b, launched programmatically: B is loaded before the previous kernel has ended.
+// Problems with constant=b, which are launched programmatically: B is loaded before the previous kernel has ended.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,6 @@ class ConstantOperand : public testing::TestWithParam<std::tuple<const char*, co
     options.device = "emulator";
     options.target = target_;
     options.store_directory = ":memory:";
-    options.launch_overlap = LaunchOverlap::kProgrammatic;
     options.async_order = *ParseAsyncOrder(order_);
     return std::move(*Engine::Open(options));
   }();

@@ -17,6 +17,7 @@
 #include "device/launch.h"
 #include "ir/conv_problem.h"
 #include "ir/element_type.h"
+#include "ir/stored_tensor.h"
 #include "runtime/argument_roles.h"
 #include "runtime/engine_core.h"
 #include "runtime/launch_arguments.h"
@@ -142,9 +143,12 @@ class PlanMaker {
       LS_ASSIGN(prepared.kernel, Load(launch.program));
     } else {
       prepared.kernel = product_;
+      // What is constant is loaded before the previous kernel has ended.
+      const bool constant = ir::ConstantOf(problem_) != ConstantOperand::kNone;
+      prepared.overlaps |= constant;
       // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has
       // left most room. One that loads before that ends has to fit next to it.
-      if (core_.overlap == device::GridOverlap::kProgrammatic) {
+      if (constant || core_.overlap == device::GridOverlap::kProgrammatic) {
         const int least = launch.program.LoadsEarly() ? runtime::TwoCtasPerSmBytes(*chosen_.target)
                                                       : runtime::OneCtaPerSmBytes(*chosen_.target);
         prepared.shape.smem_bytes = std::max(prepared.shape.smem_bytes, static_cast<unsigned>(least));

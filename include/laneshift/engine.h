@@ -72,7 +72,8 @@ Result<MissPolicy> ParseMissPolicy(std::string_view text);
 
 // Whether a plan's kernel may be set up while the previous kernel on the stream finishes (programmatic dependent
 // launch). In both cases it reads and writes nothing before the previous kernel has ended, but for an operand that the
-// problem declares constant (ConstantOperand), which it may read. In a graph it is a programmatic edge.
+// problem declares constant (ConstantOperand): that it reads, and its kernel is launched programmatically in both
+// cases. In a graph it is a programmatic edge.
 enum class LaunchOverlap : uint8_t { kNone, kProgrammatic };
 
 // Limits of NVRTC for one source of users' epilogue functions. Exceeding one is an error that names the limit.

@@ -138,7 +138,7 @@ enum class Sparsity : uint8_t {
 };
 
 // An operand that no kernel writes which may still run when this one is launched, as the weights of a layer: its first
-// tiles are loaded before the previous kernel on the stream has ended (LaunchOverlap::kProgrammatic).
+// tiles are loaded before the previous kernel on the stream has ended, whatever EngineOptions::launch_overlap says.
 enum class ConstantOperand : uint8_t { kNone, kB };
 
 // The bias vector: none, one value per row (length m), or one per column (length n) of D; the whole batch shares it.

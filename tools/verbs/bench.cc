@@ -41,7 +41,7 @@ Examples:
   laneshift bench --file bench/gemm.txt --vs cublas
   laneshift bench --file bench/conv.txt --vs cudnn --json
   laneshift bench --file bench/gemm.txt --vs cublas --html bench.html
-  laneshift bench --chain bench/llama3_8b_m1.txt --layers 16 --launch-overlap programmatic --vs cublas
+  laneshift bench --chain bench/llama3_8b_m1.txt --layers 16 --vs cublas
   laneshift bench gemm m=16 n=8192 k=8192 "conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1" --vs cublas,cudnn --rounds 100
 
 Everything runs in one process, in turns, on random operands that leave the L2 cache between two calls; times are medians,
@@ -102,8 +102,8 @@ Result<BenchedProblem> Bench(const Engine& engine, const Problem& problem, const
   measure::ReadConditions read;
   if (nvml) read = [&] { return nvml->Read(); };
   LS_ASSIGN(auto rotating, measure::RotatingOperands::Make(parts.device, stream, operands));
-  LS_ASSIGN(const auto samples,
-            measure::TimeInterleaved(parts.device, stream, rotating, contenders, options.rounds, read));
+  LS_ASSIGN(const auto samples, measure::TimeInterleaved(parts.device, stream, rotating, contenders, options.rounds,
+                                                         measure::CallsOfSample(problem), read));
   for (size_t i = 0; i < samples.size(); ++i) benched.timed[i].us = autotune::EstimateOf(samples[i]);
   benched.conditions = samples.front().back().conditions;
   return benched;
