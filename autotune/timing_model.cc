@@ -241,9 +241,9 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine) {
 
 namespace {
 
-// The fraction of the time of all SMs for which their tensor cores multiply.
-double TensorShare(double products, double clocks, double active, const Machine& machine) {
-  return clocks > 0 ? std::min(1.0, products / clocks * active / machine.sm_count) : 0;
+// The fraction of the time of all SMs for which a unit of theirs is busy: the tensor core, or the path from L2.
+double TimeShare(double unit, double clocks, double active, const Machine& machine) {
+  return clocks > 0 ? std::min(1.0, unit / clocks * active / machine.sm_count) : 0;
 }
 
 // The busiest SM.
@@ -260,7 +260,7 @@ SimulatedSm Simulate(const Pipeline& pipeline, const Machine& machine, std::vect
   // bound, its traffic determines how long they are.
   const BusyClocks busy = BusyOf(pipeline, machine, share, spread.rounds);
   const double clocks = std::max(busy.Most(), busy.memory);
-  const double memory_ghz = ClockAt(TensorShare(busy.products, clocks, spread.active, machine), machine);
+  const double memory_ghz = ClockAt(TimeShare(busy.products, clocks, spread.active, machine), machine);
   share.memory_clocks *= memory_ghz / machine.clock_ghz;
   return {spread, reads, busy, memory_ghz, SimulateSm(pipeline, machine, share, spread.rounds, trace)};
 }
@@ -294,8 +294,10 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   time.end.Stretch(DriftStretch(pipeline.order, spread.rounds, machine));
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
-  p.tensor_share = TensorShare(time.busy.products, time.end.clocks, spread.active, machine);
-  p.clock_ghz = ClockAt(p.tensor_share, machine);
+  p.tensor_share = TimeShare(time.busy.products, time.end.clocks, spread.active, machine);
+  // Bytes from L2 take power, too: of schedules with the same MMAs those that load less have the higher clock.
+  const double load_share = TimeShare(time.busy.loads, time.end.clocks, spread.active, machine);
+  p.clock_ghz = ClockAt(p.tensor_share * (1 + machine.load_power * load_share), machine);
   for (size_t i = 0; i < kBoundCount; ++i) {
     p.by_us[i] = time.end.by[i] / (static_cast<Bound>(i) == Bound::kMemory ? memory_ghz : p.clock_ghz) / 1e3;
     p.us += p.by_us[i];
