@@ -519,7 +519,7 @@ TEST(ChoiceBasis, TellsEverythingThatDecides) {
   EXPECT_EQ(ChoiceBasis(target, machine), *seen.begin());
   for (const MachineRow& row : kMachineRows) {
     Machine other = machine;
-    other.*row.field *= 1.5;
+    other.*row.field = 1.5 * machine.*row.field + 0.001;
     EXPECT_TRUE(seen.insert(ChoiceBasis(target, other)).second) << row.name;
   }
   EXPECT_TRUE(seen.insert(ChoiceBasis(target, PublishedMachine(target, 7))).second);
