@@ -24,7 +24,17 @@ constexpr int kRegisterAccumulators = 2;  // that a role may have
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLaneMask, kScaleFactors, kRows };
+enum class ValueType : uint8_t {
+  kNone,
+  kIndex,
+  kPredicate,
+  kSlot,
+  kFragment,
+  kLaneMask,
+  kScaleFactors,
+  kRows,
+  kMetadata
+};
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // before or after a thread synchronisation
@@ -420,13 +430,13 @@ using Attrs =
                  DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, StampAttrs, FenceAttrs, LoadAttrs,
                  FindRowsAttrs, RowLoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs,
                  PackWindowsAttrs, PackFactorsAttrs, BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs,
-                 BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
-                 RowBorderMaskAttrs, DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs,
-                 AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, PrefetchMatrixAttrs, MapAttrs,
-                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                 ReadScaleFactorsAttrs, SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs,
-                 QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs,
-                 WarpRowAttrs>;
+                 ReadMetadataAttrs, BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                 TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs,
+                 LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs,
+                 PrefetchMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
+                 ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs, SlotScaleFactorsAttrs,
+                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,
+                 StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -1,5 +1,5 @@
-// Attributes of the ops that multiply on tensor cores (ir/op.h), and of those that bring operands into Tensor Memory
-// and move them there.
+// Attributes of the ops that multiply on tensor cores (ir/op.h), of those that bring operands into Tensor Memory and
+// move them there, and of those that read metadata of a sparse A.
 //
 // Thread-safety: values.
 #pragma once
@@ -34,6 +34,10 @@ struct MmaScaledAttrs {
 struct MmaSparseAttrs {
   int a_tile = 0, b_tile = 1;
   bool operator==(const MmaSparseAttrs&) const = default;
+};
+struct ReadMetadataAttrs {
+  int tile = 0;  // the first; those of the next blocks along K follow it
+  bool operator==(const ReadMetadataAttrs&) const = default;
 };
 // A block has 32 lines of 16 bytes, which go to each partition, or 128, one for each lane.
 struct BlockCopyAttrs {
