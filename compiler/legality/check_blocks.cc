@@ -82,7 +82,7 @@ Status CheckSparse(const Contraction& contraction, const Schedule& s, const targ
   if (s.b_keep > 0 && !in_registers) return NotOfBlocks("sparse=a loads B with the metadata of A; use b_keep=0");
   constexpr int kLeastSpan = 64;  // bytes of B that an instruction reads along K
   if (const int bytes = static_cast<int>(contraction.b.BytesOf(s.tile_n / s.ctas));
-      contraction.b.inner_axis == ir::Axis::kN && bytes % kLeastSpan != 0)
+      contraction.b.inner_axis == ir::Axis::kN && !Transposes(contraction.b, target) && bytes % kLeastSpan != 0)
     return NotOfBlocks(Cat("with sparse=a and ", contraction.b.name, "_major=n rows of ", bytes,
                            " bytes of B are not whole spans of ", kLeastSpan, "; use a tile n that is a multiple of ",
                            s.ctas * 8 * kLeastSpan / ir::BitsOf(type)));
