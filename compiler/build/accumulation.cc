@@ -49,7 +49,7 @@ void Accumulation::MultiplyIntoRegisters(Builder& b, ValueId a_slot, ValueId b_s
   b.MmaRegisters(operands, attrs);
 }
 
-// Products read the registers until they are done: the block of K after the next may be the first to have the same.
+// Each has separate registers, which products read until they are done.
 ValueId Accumulation::ReadMetadata(Builder& b, ValueId slot, ValueId number) const {
   if (!slot_metadata.InSlots()) return ir::kNoValue;
   std::vector<ValueId> operands = {slot};
