@@ -11,6 +11,7 @@
 #include "compiler/plan/constant_indices.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
+#include "ir/metadata_block.h"
 #include "ir/mma.h"
 
 namespace laneshift::autotune {
@@ -205,7 +206,7 @@ class StepWriter {
         product.own = product.interleaved ? 1 : 1 / Warpgroups();
         product.written = static_cast<double>(program_.tile_m + program_.tile_n) * blocks / program_.Blocks(role_);
       }
-      product.written += FactorReads(role_.body) * role_.warps * blocks;
+      product.written += FactorReads(role_.body) * role_.warps * blocks + MetadataReads() * product.units;
       return Multiply(steps, product);
     }
     const auto* tensor = std::get_if<ir::MmaTensorAttrs>(&op.attrs);
@@ -288,6 +289,14 @@ class StepWriter {
       return factors / (attrs->aligned ? kAdjacent : 1);
     }
     return 0;
+  }
+  // What warps load from shared memory for an instruction of 64 rows with a sparse A. An access takes two turns of 128
+  // bytes for the 16 lines of a warp: all of their words, or half of them from the same banks.
+  double MetadataReads() const {
+    if (!program_.sparse_a) return 0;
+    const auto registers = ir::MetadataRegisters::Of(program_.OperandBits(), program_.tile_k);
+    const double bytes = target_.mma.most_rows * ir::MetadataBlock::kLineBytes * registers.Accesses();
+    return bytes / registers.instructions / kStepBytes;
   }
   // Bytes of shared memory that the warps of another role read for a block of K.
   double StoredFactors() const {

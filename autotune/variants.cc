@@ -24,6 +24,10 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
   const bool reaches = compiler::CheckTmaAddressable(contraction, {}, operand).has_value();
   if (reaches && contraction.Of(operand).indexed) return {LoadPath::kTma, LoadPath::kCopy};
   if (reaches) return {LoadPath::kTma};
+  // Threads copy no operand next to metadata that goes to Tensor Memory, and no sparse one: their refusal would hide a
+  // better reason.
+  if (contraction.IsSparse() && (operand == Operand::kA || target.mma.AccumulatesInTensorMemory()))
+    return {LoadPath::kPack};
   return {LoadPath::kPack, LoadPath::kCopy};
 }
 

@@ -176,6 +176,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_pair", "sm_100a", "gemm m=512 n=256 k=256", "tile=128x256 stages=4 cluster=4x1 ctas=2 scheduler=clc"},
       {"gemm_e4m3", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 b=e5m2 d=e4m3 scale=tensor", "tile=128x128x128 stages=5"},
       {"gemm_promoted", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3", "tile=64x128x128 stages=5"},
+      {"gemm_sparse", "sm_90a", "gemm m=256 n=256 k=512 a=bf16 sparse=a", "tile=128x128x64 stages=4 math=2"},
+      {"gemm_sparse_promoted", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 sparse=a", "tile=128x128x256 stages=3 math=2"},
       {"gemm_grouped", "sm_90a", "grouped_gemm groups=4 m=2048 n=256 k=256 bias=n",
        "tile=128x128 stages=4 math=2 d_store=rows"},
       {"gemm_grouped_bulk", "sm_90a", "grouped_gemm groups=4 m=2048 n=320 k=256", "tile=80x64x64 stages=4 rows=n"},

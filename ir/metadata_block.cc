@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/integer_math.h"
 #include "base/text.h"
 #include "ir/element_type.h"
@@ -60,6 +61,21 @@ CodePosition PositionOfCode(int operand_bits, int64_t rows, int64_t row, int64_t
   }
   const int64_t byte = block * MetadataBlock::kBytes + line * MetadataBlock::kLineBytes + bit / 8;
   return {.byte = byte, .shift = static_cast<int>(bit % 8)};
+}
+
+bool MetadataRegisters::Holds(int operand_bits, int tile_k) {
+  const int depth = MetadataBlock::Depth(operand_bits);
+  return tile_k % depth == 0 || (operand_bits > 8 && 2 * tile_k == depth);
+}
+
+MetadataRegisters MetadataRegisters::Of(int operand_bits, int tile_k) {
+  LS_CHECK(Holds(operand_bits, tile_k), "k=", tile_k, " of ", operand_bits, " bits is not whole blocks of metadata");
+  const int depth = MetadataBlock::Depth(operand_bits);
+  if (tile_k < depth) return {.words = 1, .step = 1, .upper = 1, .instructions = 2, .half = true};
+  const int blocks = tile_k / depth;
+  // Of the four words of a line the lanes below 2 have the first two, which a selector of 0 names.
+  if (operand_bits > 8) return {.blocks = blocks, .words = 2, .step = 1, .upper = 2, .instructions = 4};
+  return {.blocks = blocks, .words = 2, .step = 2, .upper = 1, .instructions = 2};
 }
 
 StoredTensor MetadataBlocks(int operand_bits, int64_t batch, int64_t rows, int64_t k) {

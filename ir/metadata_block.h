@@ -67,4 +67,37 @@ CodePosition PositionOfCode(int operand_bits, int64_t rows, int64_t row, int64_t
 // next elements of K, then those of the next matrix. In units of lines: matrices are the rows of one block of K.
 StoredTensor MetadataBlocks(int operand_bits, int64_t batch, int64_t rows, int64_t k);
 
+// Metadata in registers, of instructions that a warpgroup issues (wgmma.mma_async.sp): what the lanes of a warp have of
+// the lines of its 16 rows, for a tile of `tile_k` elements of K. Lane l has 32-bit words of line l % 2 * 8 + l / 4. Of
+// elements of 16 and 32 bits an instruction reads one word of each line, from the lanes with l % 4 below 2 or from the
+// others, as its sparsity selector says; of 8 bits it reads two words, of which those lanes have the first one.
+struct MetadataRegisters {
+  static constexpr int kRows = 16;      // of a warp
+  static constexpr int kHalfWords = 2;  // of a line
+  int blocks = 1;                       // along K, each from a separate tile of lines
+  int words = 0;                        // of a lane, of each block
+  int step = 0;                         // words of the line from one of these to the next
+  int upper = 0;                        // words from the first of the lanes below 2 to that of the others
+  int instructions = 0;                 // that multiply a block, or half of one
+  bool half = false;                    // the tile is half of a block, whose line has kHalfWords before or after it
+
+  // Loads of a lane from shared memory, of each block: adjacent words are one.
+  int Accesses() const { return step == 1 ? 1 : words; }
+
+  // Whether the tile has whole blocks, or half of one whose instructions read one word of a line each.
+  static bool Holds(int operand_bits, int tile_k);
+  // REQUIRES: Holds().
+  static MetadataRegisters Of(int operand_bits, int tile_k);
+
+  // Where the metadata of an instruction are, the `number`-th along K of the tile.
+  struct Source {
+    int word;      // of the lane's, block after block
+    int selector;  // of the instruction
+  };
+  Source SourceOf(int number) const {
+    const int of_block = number % instructions;
+    return {.word = number / instructions * words + of_block % words, .selector = of_block / words};
+  }
+};
+
 }  // namespace laneshift::ir

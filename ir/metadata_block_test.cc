@@ -187,5 +187,46 @@ TEST(Sparsity, ProblemsPrintAndRefuse) {
             std::string::npos);
 }
 
+// Of each code, the lane and the four bits of the register that wgmma.mma_async.sp reads it from (PTX ISA, "Sparse
+// matrix storage"), against where the lane's word is in the layout of memory.
+TEST(MetadataRegisters, LanesHaveTheWordsThatInstructionsRead) {
+  for (const int bits : {8, 16, 32}) {
+    const int group = ir::SparseGroupOf(bits).elements, depth = ir::MetadataBlock::Depth(bits);
+    const int groups_of_instruction = bits == 8 ? 16 : 8;
+    for (const int tile_k : {depth / 2, depth, 2 * depth}) {
+      if (!ir::MetadataRegisters::Holds(bits, tile_k)) continue;
+      const auto registers = ir::MetadataRegisters::Of(bits, tile_k);
+      for (int k = 0; k < 2 * depth; k += group) {
+        const int number = k / tile_k, of_tile = k % tile_k / group;
+        const auto [word, selector] = registers.SourceOf(of_tile / groups_of_instruction);
+        const int code = of_tile % groups_of_instruction;
+        for (int row = 0; row < 16; ++row) {
+          const int low = row / 8;
+          const int lane = row % 8 * 4 + (bits == 8 ? 2 * (code / 8) + low : 2 * selector + code / 4);
+          const int nibble = bits == 8 ? code % 8 : 4 * low + code % 4;
+          const int line = lane % 2 * 8 + lane / 4;
+          const int first = lane / 2 % 2 * registers.upper + (registers.half ? number % 2 * registers.kHalfWords : 0);
+          const int block = registers.half ? number / 2 : number * registers.blocks + word / registers.words;
+          const int word_of_line = first + word % registers.words * registers.step;
+          const ir::CodePosition position = ir::PositionOfCode(bits, ir::MetadataBlock::kRows, row, k);
+          EXPECT_EQ(position.byte, block * ir::MetadataBlock::kBytes + line * 16 + word_of_line * 4 + nibble / 2)
+              << bits << " bits, tile k=" << tile_k << ", row " << row << ", k=" << k;
+          EXPECT_EQ(position.shift, nibble % 2 * 4) << bits << " bits, row " << row << ", k=" << k;
+        }
+      }
+    }
+  }
+}
+
+TEST(MetadataRegisters, HaveWholeBlocksOrHalfOfOne) {
+  for (const int bits : {8, 16, 32}) {
+    const int depth = ir::MetadataBlock::Depth(bits);
+    EXPECT_EQ(ir::MetadataRegisters::Holds(bits, depth / 2), bits > 8);
+    EXPECT_FALSE(ir::MetadataRegisters::Holds(bits, depth / 4));
+    EXPECT_FALSE(ir::MetadataRegisters::Holds(bits, depth * 3 / 2));
+    EXPECT_TRUE(ir::MetadataRegisters::Holds(bits, 2 * depth));
+  }
+}
+
 }  // namespace
 }  // namespace laneshift

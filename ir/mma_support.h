@@ -19,7 +19,7 @@ inline bool Multiplies(const target::MmaUnit& unit, MmaKind kind, DataType type)
 
 // Whether A of instructions of the kind may be sparse.
 inline bool MultipliesSparse(const target::MmaUnit& unit, MmaKind kind) {
-  return InfoOf(kind).operand_bits == 4 ? unit.multiplies_sparse_four_bit : unit.multiplies_sparse;
+  return InfoOf(kind).operand_bits != 4 || unit.multiplies_sparse_four_bit;
 }
 
 // Instructions of one kind for which there are kernels: each type with each number of CTAs and each scaling.

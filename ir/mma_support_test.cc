@@ -24,7 +24,8 @@ TEST(MmaSupport, ScalingsOfOneSetOfTypesAreOneRow) {
             (std::vector<MmaSupport>{{.kind = kKind,
                                       .types = eight,
                                       .ctas = {1},
-                                      .scales = {Scaling::kNone, Scaling::kTensor, Scaling::kRow, Scaling::kBlock}}}));
+                                      .scales = {Scaling::kNone, Scaling::kTensor, Scaling::kRow, Scaling::kBlock}},
+                                     {.kind = kKind, .sparse = true, .types = eight, .ctas = {1}, .scales = sums}}));
   const MmaSupport dense{.kind = kKind, .types = narrow, .ctas = {1, 2}, .scales = sums};
   const MmaSupport block{.kind = kKind, .types = eight, .ctas = {1}, .scales = {Scaling::kBlock}};
   const MmaSupport shifted{.kind = kKind,

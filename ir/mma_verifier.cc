@@ -25,10 +25,12 @@ Status RoleVerifier::CheckMma(const Op& op) const {
   const struct {
     ValueId slot;
     int tile;
+    Operand operand;
     Axis axis;
     int extent, row;
-  } sides[] = {{op.operands[first], attrs.a_tile, program_.row_axis, program_.Rows(), attrs.a_row},
-               {op.operands[first + 1], attrs.b_tile, program_.ColumnAxis(), program_.Columns() / program_.ctas, 0}};
+  } sides[] = {{op.operands[first], attrs.a_tile, Operand::kA, program_.row_axis, program_.Rows(), attrs.a_row},
+               {op.operands[first + 1], attrs.b_tile, Operand::kB, program_.ColumnAxis(),
+                program_.Columns() / program_.ctas, 0}};
   for (const auto& side : sides) {
     const Channel& channel = ChannelOfSlot(side.slot);
     if (values_[side.slot].slot == SlotState::kPut)
@@ -42,17 +44,22 @@ Status RoleVerifier::CheckMma(const Op& op) const {
       return Broken(12, "an MMA can begin at a later row of a tile only if rows are spans of 64 or 128 bytes along k");
     }
     const bool typed = IsOperand(layout) && has(side.axis) && has(Axis::kK);
+    // Only MMAs into registers have a sparse A.
+    const int depth = program_.tile_k / (registers ? program_.Compression(side.operand) : 1);
     const bool fits = typed && InRange(side.row, 0, layout.Extent(side.axis) - side.extent + 1) &&
-                      layout.Extent(Axis::kK) == program_.tile_k && !program_.sparse_a;
+                      layout.Extent(Axis::kK) == depth && (registers || !program_.sparse_a);
     if (!fits) {
-      return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(side.tile)].name, " is not ",
-                            NameOf(program_.operand_type), " of ", NameOf(side.axis), "=", side.extent,
-                            " and k=", program_.tile_k));
+      return Broken(12,
+                    Cat("tile ", channel.tiles[static_cast<size_t>(side.tile)].name, " is not ",
+                        NameOf(program_.operand_type), " of ", NameOf(side.axis), "=", side.extent, " and k=", depth));
     }
   }
   if (!InRange(attrs.accumulator, 0, registers ? kRegisterAccumulators : 1))
     return Broken(12, Cat("a role has no accumulator ", attrs.accumulator));
   if (registers) {
+    if (op.operands.size() != (program_.sparse_a ? 4 : 3))
+      return Broken(7, Cat("an MMA has ", program_.sparse_a ? "one value" : "no value", " of metadata where A is ",
+                           program_.sparse_a ? "sparse" : "dense"));
     const bool whole = program_.Rows() % (16 * role_->warps) == 0;
     if (whole && attrs.block != MmaAttrs::kEveryBlock && !InRange(attrs.block, 0, program_.Blocks(*role_)))
       return Broken(12, Cat("the accumulator has no block ", attrs.block));
@@ -143,6 +150,31 @@ Status RoleVerifier::CheckMmaSparse(const Op& op) const {
   LS_TRY(CheckOperandTile(op, 2, attrs.a_tile, Operand::kA, 0));
   LS_TRY(CheckOperandTile(op, 3, attrs.b_tile, Operand::kB, 0));
   return CheckMetadata(metadata, 0, metadata.columns);
+}
+
+// A slot has the lines of all rows of A's tile, for each block along K.
+Status RoleVerifier::CheckReadMetadata(const Op& op) const {
+  const auto& attrs = op.As<ReadMetadataAttrs>();
+  if (!program_.sparse_a || program_.row_axis != Axis::kM) return Broken(12, "A of the program is not sparse");
+  if (!MetadataRegisters::Holds(program_.OperandBits(), program_.tile_k))
+    return Broken(12, Cat("k=", program_.tile_k, " is not whole blocks of metadata, and not half of one"));
+  const auto registers = MetadataRegisters::Of(program_.OperandBits(), program_.tile_k);
+  if (op.operands.size() != (registers.half ? 2 : 1))
+    return Broken(7, Cat("a block of K is ", registers.half ? "half of a block" : "whole blocks",
+                         " of metadata, and its number ", registers.half ? "is missing" : "is not needed"));
+  const Channel& channel = ChannelOfSlot(op.operands[0]);
+  if (values_[op.operands[0]].slot == SlotState::kPut)
+    return Broken(11, Cat("it reads slot %", op.operands[0], ", which was put"));
+  for (int tile = attrs.tile; tile < attrs.tile + registers.blocks; ++tile) {
+    if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
+      return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));
+    const SharedLayout& layout = channel.tiles[static_cast<size_t>(tile)].layout;
+    const bool lines = MetadataBlock::Holds(layout) && layout.inner == MetadataBlock::kLineBytes;
+    if (!lines || layout.outer != program_.Rows())
+      return Broken(12, Cat("tile ", channel.tiles[static_cast<size_t>(tile)].name, " has no metadata of ",
+                            program_.Rows(), " rows"));
+  }
+  return Ok();
 }
 
 // Blocks of scale factors go to all partitions, those of metadata to all lanes, which threads do not store.

@@ -13,20 +13,28 @@
 #include "ir/cuda_core_attrs.h"
 #include "ir/epilogue_steps.h"
 #include "ir/layout.h"
+#include "ir/tensor_core_attrs.h"
 #include "laneshift/epilogue_function.h"
 #include "target/target.h"
 
 namespace laneshift::ir {
 
-constexpr int kWarpgroupWarps = 4;                              // that issue one wgmma together
-constexpr int kTensorLanes = 128;                               // of Tensor Memory
-constexpr int kPartitionLanes = 32;                             // lanes among which a shift moves rows
-constexpr int kRefreshedRows = kTensorLanes / kPartitionLanes;  // lanes that a shift leaves stale: the last of each 32
-constexpr int kRegisterAccumulators = 2;                        // that a role may have
+constexpr int kWarpgroupWarps = 4;        // that issue one wgmma together
+constexpr int kRegisterAccumulators = 2;  // that a role may have
 
 using ValueId = uint32_t;
 constexpr ValueId kNoValue = ~ValueId{0};
-enum class ValueType : uint8_t { kNone, kIndex, kPredicate, kSlot, kFragment, kLaneMask, kScaleFactors, kRows };
+enum class ValueType : uint8_t {
+  kNone,
+  kIndex,
+  kPredicate,
+  kSlot,
+  kFragment,
+  kLaneMask,
+  kScaleFactors,
+  kRows,
+  kMetadata
+};
 
 enum class Side : uint8_t { kFull, kEmpty };    // the two barriers of a slot
 enum class Edge : uint8_t { kBefore, kAfter };  // before or after a thread synchronisation
@@ -229,65 +237,6 @@ struct BlockRowsAttrs {
 };
 inline constexpr int kBlockRowsPiece = 8;  // elements of a row that a lane has at once; the next lane has the next ones
 inline constexpr int kPackedLine = 128;    // bytes; each row of a packed copy begins at a multiple
-struct MmaAttrs {
-  int a_tile = 0, b_tile = 1;
-  int a_row = 0;        // the row of the first tile that is row 0 of the MMA
-  int accumulator = 0;  // into registers: which of the role's accumulators
-  // Into registers: the block of rows that is multiplied (ir/program.h), or all of them. An accumulator of a role that
-  // multiplies one at a time has the columns of one block.
-  static constexpr int kEveryBlock = -1;
-  int block = kEveryBlock;
-  bool operator==(const MmaAttrs&) const = default;
-};
-struct MmaScaledAttrs {
-  int a_tile = 0, b_tile = 1;
-  int run = kMxRun;         // elements along K for which a scale factor is; with a sparse A twice those of the kind
-  int b_scales = 0;         // column of the slot of scale factors at which B's begin; A's begin at 0
-  int metadata = 0;         // of a sparse A: where that begins in the slot
-  int part = 0, parts = 1;  // of the block of K: what is multiplied, and for which the slot has scale factors
-  bool operator==(const MmaScaledAttrs&) const = default;
-};
-struct MmaSparseAttrs {
-  int a_tile = 0, b_tile = 1;
-  bool operator==(const MmaSparseAttrs&) const = default;
-};
-// A block has 32 lines of 16 bytes, which go to each partition, or 128, one for each lane.
-struct BlockCopyAttrs {
-  int tile = 0;    // whole blocks
-  int column = 0;  // where the first one goes
-  int step = 0;    // columns from block to block
-  int lines = kPartitionLanes;
-  int part = 0, parts = 1;  // of the block of K: what is copied of the tile's blocks
-
-  // How many blocks of the tile that is; they follow those of the parts before.
-  int Blocks(const SharedLayout& copied) const { return copied.outer / lines / parts; }
-  bool operator==(const BlockCopyAttrs&) const = default;
-};
-struct MmaTensorAttrs {
-  int b_tile = 0;
-  bool idle = false;   // writes no lane of the accumulator; only orders what is issued before and after it
-  bool shift = false;  // shifts the lanes of A as tensor.shift does, before or after the MMA (a fact of the device)
-  int stale = 0;       // stale lanes: the last ones of each 32 lanes of the accumulator that are not written
-  bool operator==(const MmaTensorAttrs&) const = default;
-};
-struct TensorCopyAttrs {
-  int tile = 0;
-  int row = 0;  // the row of the tile that goes to lane 0
-  bool operator==(const TensorCopyAttrs&) const = default;
-};
-struct TensorShiftAttrs {
-  int issues = 1;  // instructions for each 8 columns: 1 moves every lane, or 4 move 32 lanes each
-  bool operator==(const TensorShiftAttrs&) const = default;
-};
-struct TensorRefreshAttrs {
-  int tile = 0;
-  int row = 0;  // first of the tile's four rows
-  bool operator==(const TensorRefreshAttrs&) const = default;
-};
-struct RowBorderMaskAttrs {
-  int columns = 0;  // to the right; negative: to the left
-  bool operator==(const RowBorderMaskAttrs&) const = default;
-};
 struct AccReadAttrs {
   int columns = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
@@ -481,13 +430,13 @@ using Attrs =
                  DrainAttrs, CursorAttrs, BarrierAttrs, ExpectAttrs, PendingAttrs, StampAttrs, FenceAttrs, LoadAttrs,
                  FindRowsAttrs, RowLoadAttrs, PixelLoadAttrs, GatherAttrs, PackAttrs, PackFilterAttrs, PackIm2colAttrs,
                  PackWindowsAttrs, PackFactorsAttrs, BlockRowsAttrs, MmaAttrs, MmaScaledAttrs, MmaSparseAttrs,
-                 BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs, TensorRefreshAttrs,
-                 RowBorderMaskAttrs, DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs, LoadSumsAttrs, AccReadAttrs,
-                 AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs, PrefetchMatrixAttrs, MapAttrs,
-                 CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs, ReducePartialRowsAttrs, ScaleFactorsAttrs,
-                 ReadScaleFactorsAttrs, SlotScaleFactorsAttrs, ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs,
-                 QuantizeAttrs, GlobalAttrs, ArriveAttrs, StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs,
-                 WarpRowAttrs>;
+                 ReadMetadataAttrs, BlockCopyAttrs, MmaTensorAttrs, TensorCopyAttrs, TensorShiftAttrs,
+                 TensorRefreshAttrs, RowBorderMaskAttrs, DepthwiseAttrs, DepthwiseGradientAttrs, GemvAttrs,
+                 LoadSumsAttrs, AccReadAttrs, AccRegistersAttrs, ScaleAttrs, CombineVectorAttrs, CombineMatrixAttrs,
+                 PrefetchMatrixAttrs, MapAttrs, CallAttrs, GateAttrs, ReduceAttrs, StorePartialRowAttrs,
+                 ReducePartialRowsAttrs, ScaleFactorsAttrs, ReadScaleFactorsAttrs, SlotScaleFactorsAttrs,
+                 ClearPromotedAttrs, AddPromotedAttrs, ReadPromotedAttrs, QuantizeAttrs, GlobalAttrs, ArriveAttrs,
+                 StageAttrs, BulkStoreAttrs, BulkWaitAttrs, StoreRowsAttrs, WarpRowAttrs>;
 
 enum class OpKind : uint8_t {
 #define OP(Name, ...) k##Name,

@@ -77,6 +77,8 @@ ValueType TypeOfLetter(char letter) {
       return ValueType::kScaleFactors;
     case 'r':
       return ValueType::kRows;
+    case 'e':
+      return ValueType::kMetadata;
   }
   LS_CHECK(false, "no type has the letter ", letter);
 }

@@ -38,6 +38,9 @@
 // rows of a block follow those of all warps of the block before, and so do its columns: in AccRegisters and in the
 // promoted accumulator, column c of block b is column b * Columns() + c.
 //
+// Metadata of a sparse A that are no slot in Tensor Memory are a value: registers of the role's lanes, which MMAs read
+// until they are done. `metadata.read` is not executed again before all MMAs that read its result have completed.
+//
 // A role may have two accumulators of that size, so that the MMAs of one run while the other is read. Or its MMAs name
 // a block: its accumulator then has the columns of one block, which are read before those of the next are computed.
 //

@@ -74,7 +74,7 @@ TEST(Program, RowsOfOpsAreConsistent) {
     const OpInfo& row = InfoOf(static_cast<OpKind>(i));
     EXPECT_TRUE(names.insert(row.name).second) << row.name << " has two rows";
     EXPECT_LT(row.attrs, std::variant_size_v<Attrs>) << row.name;
-    EXPECT_EQ(row.operands.find_first_not_of("ipsflxr*"), std::string_view::npos) << row.name;
+    EXPECT_EQ(row.operands.find_first_not_of("ipsflxre*"), std::string_view::npos) << row.name;
     EXPECT_TRUE(row.operands.find('*') == std::string_view::npos || row.operands.find('*') == row.operands.size() - 1);
     EXPECT_FALSE(row.summary.empty() || row.summary.back() == '.') << row.name;
     EXPECT_GE(row.body, -1) << row.name;

@@ -73,8 +73,8 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<RoleKind>{"load",     "copy", "mma",
                                                                       "epilogue", "math", "schedule"};
 template <>
-inline constexpr std::array<std::string_view, 8> kEnumNames<ValueType>{
-    "none", "index", "predicate", "slot", "fragment", "lane_mask", "scale_factors", "rows"};
+inline constexpr std::array<std::string_view, 9> kEnumNames<ValueType>{
+    "none", "index", "predicate", "slot", "fragment", "lane_mask", "scale_factors", "rows", "metadata"};
 
 // The name of a value; "?" for one that is not an enumerator, so that a broken program can still be printed.
 template <typename Enum>
@@ -239,6 +239,8 @@ template <> inline constexpr auto kFields<MmaScaledAttrs> = std::tuple{
 template <> inline constexpr auto kFields<MmaSparseAttrs> = std::tuple{
     Field{"a", &MmaSparseAttrs::a_tile, Presence::kAlways, Meaning::kTileA},
     Field{"b", &MmaSparseAttrs::b_tile, Presence::kAlways, Meaning::kTile}};
+template <> inline constexpr auto kFields<ReadMetadataAttrs> = std::tuple{
+    Field{"tile", &ReadMetadataAttrs::tile, Presence::kAlways, Meaning::kTile}};
 template <> inline constexpr auto kFields<BlockCopyAttrs> = std::tuple{
     Field{"tile", &BlockCopyAttrs::tile, Presence::kAlways, Meaning::kTile},
     Field{"column", &BlockCopyAttrs::column, Presence::kOptional},

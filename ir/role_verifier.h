@@ -132,6 +132,7 @@ class RoleVerifier {
   Status CheckMmaScaled(const Op& op) const;
   Status CheckBlockCopy(const Op& op) const;
   Status CheckMmaSparse(const Op& op) const;
+  Status CheckReadMetadata(const Op& op) const;
   Status CheckMetadata(const Channel& cells, int first, int columns) const;
   Status CheckOperandTile(const Op& op, size_t slot, int tile, Operand operand, int scale_run) const;
   Status CheckAccumulator(const Channel& accumulator) const;

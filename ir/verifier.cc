@@ -44,7 +44,8 @@
 //     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
 //     bulk copies bring.
 // 12. An MMA's tiles have the operands' type, or any 8-bit one if that is 8-bit, and hold the program's tile from
-//     the MMA's first row on, its accumulator the tile's rows and columns; fragments are inside the
+//     the MMA's first row on (of a sparse A half of K), its accumulator the tile's rows and columns, its metadata
+//     those of all rows; fragments are inside the
 //     accumulator and fill the buffer that they are staged in, together with those of the warps that share a copy,
 //     which arrive together if tiles are cut along K. Lanes are masked, stale or shifted only in tiles of 128
 //     rows; with stale lanes, threads store D. The promoted accumulator is cleared before it is used, and fragments

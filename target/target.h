@@ -43,10 +43,10 @@ struct MmaUnit {
   int least_mn_major_bits;          // operands contiguous along M or N have this many bits to 16
   int mixed_integers_ptx_version;   // at least ptx_version: of instructions that multiply s8 by u8
   int block_scale_ptx_version;      // of instructions with scale factors in Tensor Memory; 0: it has none
+  int sparse_ptx_version;           // at least ptx_version: of instructions with a 2:4 sparse A
   bool integers;                    // multiplies s8 and u8
   bool pads_operands;               // it multiplies types of 4 and 6 bits that the TMA pads to 8
-  bool multiplies_sparse;           // A may be 2:4 sparse, with metadata in Tensor Memory
-  bool multiplies_sparse_four_bit;  // also of the kinds whose elements have 4 bits in shared memory
+  bool multiplies_sparse_four_bit;  // A may be 2:4 sparse also in the kinds whose elements have 4 bits in shared memory
   bool long_rows;                   // multiplies 48 bytes of a row of 4-bit elements at once, K = 96, in the time of 32
   bool moves_lanes;                 // rows of A lie in lanes that can be shifted, and MMAs can disable lanes
 

@@ -88,7 +88,8 @@ class CellReader {
     if (op.kind == ir::OpKind::kMmaRegisters || op.kind == ir::OpKind::kMma) {
       const size_t first = op.kind == ir::OpKind::kMma ? 1 : 0;
       const auto& attrs = op.As<ir::MmaAttrs>();
-      return Add({}, TypeOf(op, first, attrs.a_tile), TypeOf(op, first + 1, attrs.b_tile), 0);
+      return Add({.sparse = program_.sparse_a}, TypeOf(op, first, attrs.a_tile), TypeOf(op, first + 1, attrs.b_tile),
+                 0);
     }
     if (op.kind == ir::OpKind::kMmaScaled) {
       const auto& attrs = op.As<ir::MmaScaledAttrs>();

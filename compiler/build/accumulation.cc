@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace laneshift::compiler {
 
 using ir::Builder;
@@ -15,7 +17,7 @@ constexpr int kReleaseLag = 1;
 }  // namespace
 
 void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId later,
-                            ir::MmaAttrs attrs, const BlockFactors& scale_factors, bool begun) const {
+                            ir::MmaAttrs attrs, const BlockFactors& scale_factors, bool begun, ValueId metadata) const {
   if (rows_along_n) {
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
@@ -28,16 +30,32 @@ void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Val
   } else if (in_tensor_memory) {
     b.Mma({accumulator, a_slot, b_slot, later}, attrs);
   } else if (promotion != Promotion::kByBlock) {
-    if (!begun) b.MmaRegisters({a_slot, b_slot, later}, attrs);
+    if (!begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
   } else {
     for (attrs.block = 0; attrs.block < blocks; ++attrs.block) {
       if (attrs.block > 0) {
         b.MmaWait({}, {.pending = 0});
         AddBlock(b, scale_factors, attrs.block - 1, 0);
       }
-      if (attrs.block > 0 || !begun) b.MmaRegisters({a_slot, b_slot, later}, attrs);
+      if (attrs.block > 0 || !begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
     }
   }
+}
+
+void Accumulation::MultiplyIntoRegisters(Builder& b, ValueId a_slot, ValueId b_slot, ValueId later, ValueId metadata,
+                                         const ir::MmaAttrs& attrs) const {
+  std::vector<ValueId> operands = {a_slot, b_slot, later};
+  if (metadata != ir::kNoValue) operands.push_back(metadata);
+  b.MmaRegisters(operands, attrs);
+}
+
+// Each has separate registers, which products read until they are done.
+ValueId Accumulation::ReadMetadata(Builder& b, ValueId slot, ValueId number) const {
+  if (!slot_metadata.InSlots()) return ir::kNoValue;
+  std::vector<ValueId> operands = {slot};
+  LS_CHECK(!slot_metadata.numbered || number != ir::kNoValue, "only sums of whole blocks of metadata begin early");
+  if (slot_metadata.numbered) operands.push_back(number);
+  return b.ReadMetadata(operands, {.tile = slot_metadata.tile});
 }
 
 void Accumulation::Begin(Builder& b, ValueId slot) const {
@@ -45,14 +63,16 @@ void Accumulation::Begin(Builder& b, ValueId slot) const {
   ir::MmaAttrs attrs{.a_tile = 0, .b_tile = 1, .accumulator = 0};
   if (rows_along_n) std::swap(attrs.a_tile, attrs.b_tile);
   if (promotion == Promotion::kByBlock) attrs.block = 0;
-  b.MmaRegisters({slot, slot, later}, attrs);
+  MultiplyIntoRegisters(b, slot, slot, later, ReadMetadata(b, slot, ir::kNoValue), attrs);
 }
 
 void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into,
                                 const BlockFactors& scale_factors) const {
   const bool apart = slots.of_b != ir::kNoValue;
+  const bool issued = slots.begun && promotion != Promotion::kByBlock;
+  const ValueId metadata_of_slot = issued ? ir::kNoValue : ReadMetadata(b, slots.slot, slots.number);
   Multiply(b, accumulator, slots.slot, apart ? slots.of_b : slots.slot, later,
-           {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors, slots.begun);
+           {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors, slots.begun, metadata_of_slot);
 }
 
 void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {

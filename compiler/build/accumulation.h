@@ -40,6 +40,14 @@ struct RingSlots {
   int resident = -1;  // of B, where it is; else -1: B is the second tile of the ring
 };
 
+// The metadata of a sparse A, where the role that multiplies reads them from the slot of A; else there are none.
+struct SlotMetadata {
+  int tile = -1;          // the first of those of a slot
+  bool numbered = false;  // a block of K is half of a block of metadata
+
+  bool InSlots() const { return tile >= 0; }
+};
+
 struct Accumulation {
   bool in_tensor_memory = false;
   bool rows_along_n = false;  // the rows of a product are those of B
@@ -53,16 +61,19 @@ struct Accumulation {
   int scale_runs = 0;                            // scale factors of B along a tile that threads load; 0: none
   ir::Binding rows_of_scales = ir::Binding::kM;  // of a matrix of those of A
   SlotScales scale_tiles{};
+  SlotMetadata slot_metadata{};
 
   // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
   // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are.
   void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
-                ir::MmaAttrs attrs, const BlockFactors& scale_factors = {}, bool begun = false) const;
+                ir::MmaAttrs attrs, const BlockFactors& scale_factors = {}, bool begun = false,
+                ir::ValueId metadata = ir::kNoValue) const;
   // The same of the tile of A in `slot`, with B's in `of_b`, or second in `slot` where that is kNoValue; into the first
   // or second of two register accumulators.
   struct SlotPair {
     ir::ValueId slot, of_b = ir::kNoValue;
-    bool begun = false;  // Begin() was called for it
+    bool begun = false;                 // Begin() was called for it
+    ir::ValueId number = ir::kNoValue;  // of the block of K
   };
   // Issues the first of its products into registers: all of them, or those of the first block of rows.
   void Begin(ir::Builder& b, ir::ValueId slot) const;
@@ -86,8 +97,8 @@ struct Accumulation {
   // The same from the slot in which they come, before the MMAs, during which they arrive. If columns of the accumulator
   // have one each, registers hold them for the widest tiles only while sums are added.
   BlockFactors SlotScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId slot, ir::ValueId block) const;
-  // Releases the slot of a product. Where the role that multiplies promotes, also adds its sums to those of the tile, and
-  // asks for the next slot of `ring`, if there is one, before it does.
+  // Releases the slot of a product. Where the role that multiplies promotes, also adds its sums to those of the tile,
+  // and asks for the next slot of `ring`, if there is one, before it does.
   void Finish(ir::Builder& b, ir::ValueId slot, ir::ValueId later, const BlockFactors& scale_factors,
               int ring = -1) const;
   // Adds register accumulator `sums`, or the one in a slot, to the sums of the tile.
@@ -95,6 +106,9 @@ struct Accumulation {
   void AddSlot(ir::Builder& b, ir::ValueId slot, const BlockFactors& scale_factors) const;
 
  private:
+  ir::ValueId ReadMetadata(ir::Builder& b, ir::ValueId slot, ir::ValueId number) const;
+  void MultiplyIntoRegisters(ir::Builder& b, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
+                             ir::ValueId metadata, const ir::MmaAttrs& attrs) const;
   bool ReadsWithSums() const { return rows_along_n && promotion != Promotion::kAlternating; }
   ir::ValueId SlotScaleFactors(ir::Builder& b, const BlockFactors& of, int block, const ColumnRun& run) const;
   void AddToPromoted(ir::Builder& b, ir::ValueId sums, const BlockFactors& scale_factors, int block,

@@ -1,5 +1,6 @@
 #include "compiler/build/block_operands.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -52,14 +53,14 @@ BlockTiles ScaleTiles(Operand operand, const ir::BlockScaling& scaling, int rows
           .columns = columns_of_rows * blocks};
 }
 
-BlockTiles MetadataTiles(int operand_bits, int tile_k) {
-  const int count = tile_k / MetadataBlock::Depth(operand_bits);
+BlockTiles MetadataTiles(int operand_bits, int rows, int tile_k) {
+  const int count = std::max(1, tile_k / MetadataBlock::Depth(operand_bits));
   return {.operand = Operand::kA,
           .component = ir::OperandComponent::kMetadata,
           .layout = {.type = DataType::kU8,
                      .outer_axis = Axis::kM,
                      .inner_axis = Axis::kK,
-                     .outer = MetadataBlock::kLines,
+                     .outer = rows,
                      .inner = MetadataBlock::kLineBytes,
                      .swizzle = ir::Swizzle::kNone},
           .count = count,
@@ -90,13 +91,18 @@ OperandLoader::LoadBlock ScaleLoader::StartTile(Builder& b, const Corner& corner
   };
 }
 
-// The lines of all rows for a block along K are a matrix of the tensor map.
+// The lines of all rows for a block along K are a matrix of the tensor map. Of halves each comes with the whole block:
+// a bulk copy has no rows of eight bytes.
 OperandLoader::LoadBlock MetadataLoader::StartTile(Builder& b, const Corner& corner) const {
   const ValueId matrices = b.CeilDiv({b.ParamValue(ir::Binding::kK), b.Constant(depth_)});
   const ValueId of_batch = b.Mul({corner.batch, matrices});
   const ValueId row = b.Div({corner.row, b.Constant(ScaleBlock::kMapRowLines)});
   return [this, of_batch, row](Builder& into, ValueId slot, const KBlock& block, int) {
-    const ValueId first = into.Add({of_batch, into.Mul({block.number, into.Constant(tiles().count)})});
+    const auto matrix = [&] {
+      if (tile_k_ < depth_) return into.Div({block.number, into.Constant(depth_ / tile_k_)});
+      return into.Mul({block.number, into.Constant(tiles().count)});
+    };
+    const ValueId first = into.Add({of_batch, matrix()});
     for (int i = 0; i < tiles().count; ++i)
       Load(into, slot, i, row, i == 0 ? first : into.Add({first, into.Constant(i)}));
   };

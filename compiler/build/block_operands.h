@@ -1,6 +1,7 @@
-// What the tensor core reads from Tensor Memory for an operand besides its elements: scale factors of A and B
-// (scale=mx, nv), and the metadata of a sparse A. Both lie in blocks of 16-byte lines in memory, come into the slots of
-// the operands' ring as tiles of whole blocks, and go to columns of Tensor Memory block by block.
+// What the tensor core reads for an operand besides its elements: scale factors of A and B (scale=mx, nv), and the
+// metadata of a sparse A. Both lie in blocks of 16-byte lines in memory, come into the slots of the operands' ring as
+// tiles of such lines, and go to columns of Tensor Memory block by block, or, without Tensor Memory, to registers of
+// the role that multiplies (Accumulation).
 //
 // Thread-safety: values; all functions are pure but for the ops that they append.
 #pragma once
@@ -30,8 +31,9 @@ struct BlockTiles {
 };
 // A tile for each 128 rows, of the blocks along a block of K of `tile_k` elements.
 BlockTiles ScaleTiles(ir::Operand operand, const ir::BlockScaling& scaling, int rows, int tile_k);
-// A tile for each block along K, of 128 rows of elements of so many bits in shared memory.
-BlockTiles MetadataTiles(int operand_bits, int tile_k);
+// A tile of the lines of `rows` rows for each block along K, or for the one of which a block of K is half; elements
+// have so many bits in shared memory.
+BlockTiles MetadataTiles(int operand_bits, int rows, int tile_k);
 
 class BlockLoader : public OperandLoader {
  public:
@@ -57,13 +59,13 @@ class ScaleLoader final : public BlockLoader {
 
 class MetadataLoader final : public BlockLoader {
  public:
-  // `depth`: elements of K of a block.
-  MetadataLoader(const LoadTarget& target, const BlockTiles& tiles, int depth)
-      : BlockLoader(target, tiles), depth_(depth) {}
+  // `depth`: elements of K of a block, of which a block of K has `tile_k`.
+  MetadataLoader(const LoadTarget& target, const BlockTiles& tiles, int depth, int tile_k)
+      : BlockLoader(target, tiles), depth_(depth), tile_k_(tile_k) {}
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
 
  private:
-  const int depth_;
+  const int depth_, tile_k_;
 };
 
 // Tiles that go from a ring in shared memory to Tensor Memory.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/check.h"
 #include "compiler/compile.h"
 #include "compiler/plan/traffic.h"
 #include "ir/program.h"
@@ -77,7 +78,54 @@ TEST(BlockOperands, SchedulesWithoutWholeBlocksAreRefused) {
   EXPECT_NE(Refusal(kPairs, "tile=128x128x256", "sm_100f").find("not for families of chips"), std::string::npos);
   EXPECT_NE(Refusal("gemm m=512 n=512 k=512 a=bf16 b_major=n sparse=a", "tile=128x80x128").find("multiple of 32"),
             std::string::npos);
-  EXPECT_NE(Refusal(kProblem, "tile=128x128x128 acc=1 math=2", "sm_90a").find("tcgen05.mma.sp, which sm_90a has not"),
+}
+
+// Without Tensor Memory tiles are of any rows that warpgroups have, and a block of K may be half of one of metadata.
+TEST(BlockOperands, WarpgroupsReadMetadataFromTheSlot) {
+  for (const char* schedule : {"tile=64x256x64 stages=4 acc=1", "tile=192x96x128 stages=2 acc=1"}) {
+    const Schedule tile = ParseSchedule(schedule)->value;
+    const auto program = Build(kProblem, schedule, "sm_90a");
+    ASSERT_TRUE(program.has_value()) << program.error().message;
+    const ir::Channel& ring = program->channels[0];
+    ASSERT_EQ(ring.tiles.size(), 3u);
+    EXPECT_EQ(ring.tiles[0].layout.inner, tile.tile_k / 2);
+    EXPECT_EQ(ring.tiles[2].layout.Bytes(), tile.tile_m * 16);
+    EXPECT_EQ(program->channels.size(), 1u);
+    EXPECT_EQ(ir::ParseProgram(ir::PrintProgram(*program)).value(), *program);
+  }
+}
+
+// Two instructions of 64 rows for a block of K of 64, four for one of 128.
+TEST(BlockOperands, AWarpgroupsInstructionReadsTwiceAsMuchOfBAndTakesNoLonger) {
+  const Problem problem = *ParseProblem("gemm m=128 n=64 k=256 a=bf16 sparse=a");
+  const Schedule schedule = ParseSchedule("tile=128x64x64 stages=2 acc=1 math=2")->value;
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const Traffic traffic = CountTraffic(problem, schedule, *BuildProgram(problem, schedule, target), target, 132).all;
+  EXPECT_EQ(traffic.mma_instructions, 2 * 8);
+  EXPECT_EQ(traffic.mma_shared_bytes, 2 * 8 * (64 * 32 + 64 * 64));
+  EXPECT_EQ(traffic.mma_clocks, 2 * 8 * 64 * 64 * 16 / target.mma_macs_per_clock);
+  EXPECT_EQ(traffic.bulk_bytes, 128 * 128 * 2 + 64 * 256 * 2 + 4 * 2048) << "each half comes with the whole block";
+}
+
+TEST(BlockOperands, SchedulesOfWarpgroupsAreRefused) {
+  const auto refusal = [](std::string_view problem, std::string_view schedule) {
+    return Refusal(problem, schedule, "sm_90a");
+  };
+  EXPECT_NE(refusal(kProblem, "tile=128x128x256 acc=1 math=2 stages=2 rows=n").find("only the first operand"),
+            std::string::npos);
+  EXPECT_NE(refusal(kProblem, "tile=128x128x32 acc=1 math=2").find("or half of one; use 64, 128 or 256"),
+            std::string::npos);
+  constexpr const char* kBytes = "gemm m=512 n=512 k=512 a=s8 sparse=a";
+  EXPECT_NE(refusal(kBytes, "tile=128x128x64 acc=1 math=2").find("whole blocks of metadata; use 128 or 256"),
+            std::string::npos);
+  EXPECT_NE(refusal(kProblem, "tile=128x128x128 acc=1 math=2 a_load=copy").find("use a_load=tma or pack"),
+            std::string::npos);
+  EXPECT_NE(refusal("gemm m=512 n=512 k=512 a=s8 a_major=m sparse=a", "tile=128x128x128 acc=1 math=2 a_load=copy")
+                .find("reads s8 along k; use a_major=k"),
+            std::string::npos);
+  constexpr const char* kPromoted = "gemm m=512 n=512 k=512 a=e4m3 sparse=a";
+  EXPECT_EQ(refusal(kPromoted, "tile=128x128x256 acc=1 math=2 stages=2"), "accepted");
+  EXPECT_NE(refusal(kPromoted, "tile=128x64x512 acc=1 math=2 stages=2").find("use k=256, or sum=fast"),
             std::string::npos);
 }
 
@@ -121,6 +169,51 @@ TEST(BlockOperands, TheVerifierKnowsMetadata) {
   EXPECT_NE(broken([](ir::Program& p) { p.channels[1].tmem_column = 2; }).find("begins at column 2"),
             std::string::npos);
   EXPECT_NE(broken([](ir::Program& p) { p.channels[0].tiles[2].layout.outer = 64; }), "accepted");
+}
+
+// The first op of a kind, of any role.
+ir::Op* Find(std::vector<ir::Op>& body, ir::OpKind kind) {
+  for (ir::Op& op : body) {
+    if (op.kind == kind) return &op;
+    if (ir::Op* inside = Find(op.body, kind)) return inside;
+  }
+  return nullptr;
+}
+ir::Op& Find(ir::Program& program, ir::OpKind kind) {
+  for (ir::Role& role : program.roles) {
+    if (ir::Op* op = Find(role.body, kind)) return *op;
+  }
+  LS_CHECK(false, "no role has the op");
+}
+
+TEST(BlockOperands, TheVerifierKnowsMetadataInRegisters) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  for (const char* schedule : {"tile=128x128x64 stages=2 acc=1 math=2", "tile=128x128x128 stages=2 acc=1 math=2"}) {
+    const ir::Program program = Build(kProblem, schedule, "sm_90a").value();
+    ASSERT_TRUE(ir::VerifyProgram(program, target));
+    const auto broken = [&](const auto& edit) { return VerdictOf(program, target, edit); };
+    EXPECT_NE(broken([](ir::Program& p) { p.sparse_a = false; }), "accepted");
+    EXPECT_NE(broken([](ir::Program& p) { p.row_axis = ir::Axis::kN; }), "accepted");
+    EXPECT_NE(broken([](ir::Program& p) { p.channels[0].tiles[2].layout.outer = 64; }), "accepted");
+    EXPECT_NE(broken([](ir::Program& p) {
+                Find(p, ir::OpKind::kReadMetadata).attrs = ir::ReadMetadataAttrs{.tile = 1};
+              }).find("tile b has no metadata of 128 rows"),
+              std::string::npos);
+    EXPECT_NE(broken([](ir::Program& p) {
+                Find(p, ir::OpKind::kReadMetadata).attrs = ir::ReadMetadataAttrs{.tile = 3};
+              }).find("channel ab has no tile 3"),
+              std::string::npos);
+    EXPECT_NE(broken([](ir::Program& p) {
+                Find(p, ir::OpKind::kMmaRegisters).operands.pop_back();
+              }).find("an MMA has one value of metadata where A is sparse"),
+              std::string::npos);
+    EXPECT_NE(broken([](ir::Program& p) {
+                std::vector<ir::ValueId>& operands = Find(p, ir::OpKind::kReadMetadata).operands;
+                const ir::ValueId number = Find(p, ir::OpKind::kLess).operands[1];
+                operands.size() == 1 ? operands.push_back(number) : operands.pop_back();
+              }).find("of metadata, and its number is"),
+              std::string::npos);
+  }
 }
 
 TEST(BlockOperands, TheVerifierKnowsMetadataNextToScaleFactors) {

@@ -76,8 +76,8 @@ class BlockParts {
     slots_.scales.push_back(Add<ScaleLoader>(tiles, name, by_threads));
   }
   void AddMetadata(int operand_bits) {
-    const int depth = ir::MetadataBlock::Depth(operand_bits);
-    slots_.metadata = Add<MetadataLoader>(MetadataTiles(operand_bits, schedule_.tile_k), "ea", false, depth);
+    const BlockTiles tiles = MetadataTiles(operand_bits, schedule_.tile_m, schedule_.tile_k);
+    slots_.metadata = Add<MetadataLoader>(tiles, "ea", false, ir::MetadataBlock::Depth(operand_bits), schedule_.tile_k);
   }
   void Join(std::string_view name, int scale_run) {
     if (schedule_.rows == RowSide::kN) std::swap(slots_.row_tile, slots_.column_tile);
@@ -143,6 +143,17 @@ void AddBlocks(const Contraction& contraction, const Schedule& schedule, const t
   }
   if (contraction.IsSparse()) blocks.AddMetadata(contraction.OperandBits());
   blocks.Join(scaling ? "scales" : "metadata", scaling ? scaling->run : 0);
+}
+
+// The metadata of a sparse A in the slots of A, from which the role that multiplies reads them.
+void AddSlotMetadata(const Contraction& contraction, const Schedule& schedule, KernelParts& parts) {
+  std::vector<ir::TileSlot>& slot = parts.channels.front().tiles;
+  const int bits = contraction.OperandBits(), depth = ir::MetadataBlock::Depth(bits);
+  const BlockTiles tiles = MetadataTiles(bits, schedule.tile_m, schedule.tile_k);
+  parts.metadata = {.tile = static_cast<int>(slot.size()), .numbered = schedule.tile_k < depth};
+  parts.loaders.push_back(std::make_unique<MetadataLoader>(
+      LoadTarget{.path = LoadPath::kTma, .channel = 0, .tile = parts.metadata.tile}, tiles, depth, schedule.tile_k));
+  for (int i = 0; i < tiles.count; ++i) slot.push_back({base::Cat("ea", i), tiles.layout});
 }
 
 // Those that the role that promotes applies to sums: in the slots of the ring after the operands, or, if another role
@@ -228,9 +239,10 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     const LoadTarget of_b{.path = schedule.b_load, .channel = 0, .tile = 1, .early = early};
     parts.loaders.push_back(std::make_unique<MatrixLoader>(of_b, b, cluster));
   }
-  if (contraction.BlockScaling() || contraction.IsSparse()) {
+  if (target.mma.AccumulatesInTensorMemory() && (contraction.BlockScaling() || contraction.IsSparse())) {
     AddBlocks(contraction, schedule, target, parts);
   } else {
+    if (contraction.IsSparse()) AddSlotMetadata(contraction, schedule, parts);
     if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, target, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }

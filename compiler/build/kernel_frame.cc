@@ -233,6 +233,7 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
                     .fragment = plan.fragment};
   if (terms.promotes) sums.runs = plan.Runs();
   sums.scale_tiles = terms.scale_tiles;
+  sums.slot_metadata = parts.metadata;
   if (terms.scale == Scaling::kBlock && !terms.scale_tiles.InSlots())
     sums.scale_runs = ir::ScaleRunsOfTile(schedule.tile_n);
   if (parts.source == ir::WorkSource::kMaskedGroups) sums.rows_of_scales = ir::Binding::kGroupRows;

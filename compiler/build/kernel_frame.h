@@ -42,6 +42,7 @@ struct KernelParts {
   std::unique_ptr<ResidentLoader> resident{};             // of B, or null
   std::unique_ptr<Mainloop> mainloop{};
   std::unique_ptr<OutputTensor> output{};
+  SlotMetadata metadata{};  // of a sparse A
 };
 
 // Whether two accumulators may have columns in common, if Tensor Memory has no room for both. Not where partial sums

@@ -7,6 +7,7 @@ using ir::ValueId;
 
 void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
   if (sums.promotion == Promotion::kAlternating) return WriteAlternating(b, sums, tile);
+  if (sums.slot_metadata.InSlots() && !sums.promotes) return WritePairs(b, sums, tile);
   if (sums.Scales(tile)) sums.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
   if (!tile.begun) {
     return k_.ForEachNumber(b, tile.corner, [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
@@ -36,25 +37,41 @@ RingMainloop::Issued RingMainloop::Multiply(Builder& b, const Accumulation& sums
   if (sums.scale_tiles.InSlots()) product.scale_factors = sums.SlotScaleFactors(b, tile, product.slot, number);
   product.later = KLoop::IsLater(b, tile.corner, number);
   const ValueId of_b = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number}, {.channel = slots_.resident});
-  sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b, begun}, product.later, into, product.scale_factors);
+  sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b, begun, number}, product.later, into,
+                    product.scale_factors);
   return product;
 }
 
-// The sums of one accumulator are added while the products of the other run: two blocks an iteration, and one after
-// them where their number is odd.
+RingMainloop::Pairs RingMainloop::PairsOf(Builder& b, const Corner& corner) const {
+  const ValueId first = KLoop::First(b, corner);
+  const ValueId end = corner.IsPart() ? corner.end : k_.BlocksOf(b, corner);
+  const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
+  return {.first = first, .even_end = b.Sub({end, odd}), .end = end};
+}
+
+// Products read metadata from registers until they are done. Those of a block run while the next one is issued, which
+// has other registers; those of the block after that may have the same.
+void RingMainloop::WritePairs(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
+  const Pairs pairs = PairsOf(b, tile.corner);
+  const ValueId even = b.For({pairs.first, pairs.even_end}, {.step = 2});
+  b.InBody([&] {
+    WriteBlock(b, sums, tile, even, false);
+    WriteBlock(b, sums, tile, b.Add({even, b.Constant(1)}), false);
+  });
+  const ValueId rest = b.For({pairs.even_end, pairs.end});
+  b.InBody([&] { WriteBlock(b, sums, tile, rest, false); });
+}
+
+// The sums of one accumulator are added while the products of the other run.
 void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
   const auto multiply = [&](ValueId number, int into) {
     const Issued product = Multiply(b, sums, tile, number, into);
     sums.ReleaseOfPair(b, product.slot, into);
     return product.scale_factors;
   };
-  const Corner& corner = tile.corner;
-  const ValueId first = KLoop::First(b, corner);
-  const ValueId end = corner.IsPart() ? corner.end : k_.BlocksOf(b, corner);
-  const ValueId odd = b.Rem({b.Sub({end, first}), b.Constant(2)});
-  const ValueId even_end = b.Sub({end, odd});
-  for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, first, place, place);
-  const ValueId even = b.For({first, even_end}, {.step = 2});
+  const Pairs pairs = PairsOf(b, tile.corner);
+  for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, pairs.first, place, place);
+  const ValueId even = b.For({pairs.first, pairs.even_end}, {.step = 2});
   b.InBody([&] {
     const BlockFactors of_first = multiply(even, 0);
     const BlockFactors of_second = multiply(b.Add({even, b.Constant(1)}), 1);
@@ -63,7 +80,7 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
     sums.Drain(b);
     sums.AddRegisters(b, of_second, 1);
   });
-  const ValueId rest = b.For({even_end, end});
+  const ValueId rest = b.For({pairs.even_end, pairs.end});
   b.InBody([&] {
     const BlockFactors of_last = multiply(rest, 0);
     sums.Drain(b);

@@ -28,6 +28,12 @@ class RingMainloop final : public Mainloop {
   // Multiplies block `number`, whose scale factors are in place `into`, into register accumulator `into`.
   Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number, int into,
                   bool begun = false) const;
+  // The blocks two by two, and one after them where their number is odd.
+  struct Pairs {
+    ir::ValueId first, even_end, end;
+  };
+  Pairs PairsOf(ir::Builder& b, const Corner& corner) const;
+  void WritePairs(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const;
   void WriteAlternating(ir::Builder& b, const Accumulation& sums, const ProductTile& tile) const;
 
   const KLoop k_;

@@ -229,13 +229,64 @@ void RoleEmitter::MmaTensor(const Op& op) {
   });
 }
 
+// Each value of metadata has separate registers, a block of rows after the other.
+void RoleEmitter::CreateMetadata(const std::vector<Op>& body, int& words) {
+  for (const Op& op : body) {
+    if (op.kind == ir::OpKind::kReadMetadata) {
+      const auto registers = ir::MetadataRegisters::Of(cx_.program.OperandBits(), cx_.program.tile_k);
+      metadata_[op.result] = words;
+      words += cx_.program.Blocks(role_) * registers.blocks * registers.words;
+    }
+    CreateMetadata(op.body, words);
+  }
+}
+
+// A lane has words of one of the 16 lines of its warp, of each block of rows and each block along K.
+void RoleEmitter::ReadMetadata(const Op& op) {
+  using ir::MetadataRegisters;
+  constexpr int kWordBytes = 4, kLineBytes = ir::MetadataBlock::kLineBytes;
+  const Slot& slot = SlotOf(op);
+  const int first_tile = op.As<ir::ReadMetadataAttrs>().tile;
+  const auto registers = MetadataRegisters::Of(cx_.program.OperandBits(), cx_.program.tile_k);
+  Value* row = b_.CreateMul(cx_.warp, e_.C32(MetadataRegisters::kRows));
+  Value* of_warp = b_.CreateAdd(b_.CreateShl(b_.CreateAnd(cx_.lane, 1), 3), b_.CreateLShr(cx_.lane, 2));
+  Value* upper = b_.CreateAnd(b_.CreateLShr(cx_.lane, 1), 1);
+  Value* offset = b_.CreateAdd(b_.CreateMul(b_.CreateAdd(row, of_warp), e_.C32(kLineBytes)),
+                               b_.CreateMul(upper, e_.C32(registers.upper * kWordBytes)));
+  if (registers.half) {
+    Value* second = b_.CreateAnd(Index(op, 1), 1);
+    offset = b_.CreateAdd(offset, b_.CreateMul(second, e_.C32(MetadataRegisters::kHalfWords * kWordBytes)));
+  }
+  int to = metadata_.at(op.result);
+  const int at_once = registers.words / registers.Accesses();
+  for (int block = 0; block < cx_.program.Blocks(role_); ++block) {
+    const int line = block * role_.warps * MetadataRegisters::kRows;
+    for (int tile = first_tile; tile < first_tile + registers.blocks; ++tile) {
+      Value* address = b_.CreateAdd(e_.SharedAddress(Tile(slot, tile)), offset);
+      for (int word = 0; word < registers.words; word += at_once, to += at_once)
+        e_.LoadMetadata(to, at_once, address, line * kLineBytes + word * registers.step * kWordBytes);
+    }
+  }
+}
+
+// The word of an instruction with a sparse A, the `step`-th along K, and its selector.
+int RoleEmitter::MetadataWord(const Op& op, int block, int step, ir::MmaInstruction& instruction) const {
+  if (!instruction.sparse) return 0;
+  const auto registers = ir::MetadataRegisters::Of(cx_.program.OperandBits(), cx_.program.tile_k);
+  const auto [word, selector] = registers.SourceOf(step);
+  instruction.selector = selector;
+  return metadata_.at(op.operands[3]) + block * registers.blocks * registers.words + word;
+}
+
 void RoleEmitter::MmaRegisters(const Op& op) {
   const auto& attrs = op.As<ir::MmaAttrs>();
   const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
   ir::MmaInstruction instruction =
       ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows, cx_.program.Columns());
+  if (cx_.program.sparse_a) instruction = instruction.Sparse();
   instruction.saturates = cx_.program.saturates;
+  const int compression = cx_.program.Compression(ir::Operand::kA);
   const MatrixWords a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, attrs.a_row);
   const MatrixWords b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
   const int first = std::max(0, attrs.block), end = first + cx_.program.Blocks(role_, attrs);
@@ -243,9 +294,10 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
     for (int block = first; block < end; ++block) {
       const int row = block * instruction.m * role_.warps / ir::kWarpgroupWarps;
-      Value* a_block = At(a_start, a.OffsetAlong(ir::Axis::kK, k) + FirstRow(a, row));
+      Value* a_block = At(a_start, a.OffsetAlong(ir::Axis::kK, k / compression) + FirstRow(a, row));
+      const int word = MetadataWord(op, block, k / instruction.k, instruction);
       e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + (block - first) * instruction.n / 2, a_block,
-               Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True());
+               Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True(), word);
     }
   }
   e_.WgmmaCommit();

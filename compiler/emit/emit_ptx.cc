@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -17,17 +18,19 @@
 namespace laneshift::compiler {
 namespace {
 
-// Only instructions of some operand types need a newer version of PTX than the target.
+// Only some instructions need a newer version of PTX than the target.
 int PtxVersionOf(const ir::Program& program, const target::Target& target) {
+  int version = program.sparse_a ? target.mma.sparse_ptx_version : target.ptx_version;
   for (const ir::Channel& channel : program.channels) {
     for (const ir::TileSlot& tile : channel.tiles) {
       const DataType type = tile.layout.type;
       if (ir::MetadataBlock::Holds(tile.layout)) continue;
-      if (ir::ScaleBlock::Holds(type)) return target.mma.block_scale_ptx_version;
-      if (ir::IsInteger(type) && type != program.operand_type) return target.mma.mixed_integers_ptx_version;
+      if (ir::ScaleBlock::Holds(type)) version = std::max(version, target.mma.block_scale_ptx_version);
+      if (ir::IsInteger(type) && type != program.operand_type)
+        version = std::max(version, target.mma.mixed_integers_ptx_version);
     }
   }
-  return target.ptx_version;
+  return version;
 }
 
 // With `lines`, the text has a .loc before the instructions of an op.

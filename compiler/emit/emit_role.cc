@@ -63,6 +63,9 @@ void RoleEmitter::Emit() {
     cx_.shared = b_.CreateIntToPtr(address, cx_.shared->getType());
     std::map<ir::ValueId, int> channel_of;
     CreateFirstWords(role_.body, channel_of);
+    int words = 0;
+    CreateMetadata(role_.body, words);
+    if (words > 0) e_.DeclareMetadata(words);
   }
   CreateCursors(role_.body);
   CreatePromoted(role_.body);

@@ -103,6 +103,8 @@ class RoleEmitter {
     MatrixWords a_start, b_start;
   };
   BlockMma BlockMmaOf(const ir::Op& op, int a_tile, int b_tile);
+  void CreateMetadata(const std::vector<ir::Op>& body, int& words);
+  int MetadataWord(const ir::Op& op, int block, int step, ir::MmaInstruction& instruction) const;
   Value* MetadataOf(const Slot& slot, int first, int k, ir::MmaInstruction& instruction);
   // Calls `body(k, column)` for each step of an MMA along K: its first element, and the first column of A's cells.
   void ForEachDepth(const std::function<void(int, int)>& body);
@@ -146,6 +148,7 @@ class RoleEmitter {
   std::map<ir::ValueId, Fragment> fragments_;
   std::map<ir::ValueId, ScaleFactors> scale_factors_;
   std::map<ir::ValueId, std::vector<Value*>> rows_;  // of A, that this thread copies
+  std::map<ir::ValueId, int> metadata_;              // the first of the words of a sparse A's
   struct ScaleSet {
     std::vector<Variable> rows, columns;  // as those of ScaleFactors
   };

@@ -179,9 +179,14 @@ class Emitter {
   // an epilogue that has copied the accumulators cannot have their registers unless each tile defines them anew.
   void ClearAccumulators();
   void WgmmaFence();
-  // Into the accumulators from `first` on.
+  // Words of metadata of a sparse A, PTX registers of the same kind: MMAs read them until they are done, and LLVM would
+  // copy its own after the first that does.
+  void DeclareMetadata(int count);
+  // From `bytes` after an address in shared memory into `words` (1 or 2) of them from `first` on.
+  void LoadMetadata(int first, int words, Value* address, int bytes);
+  // Into the accumulators from `first` on. `metadata`: which word, of a sparse A.
   void Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
-             Value* accumulate);
+             Value* accumulate, int metadata = 0);
   void WgmmaCommit();
   void WgmmaWait(int pending);
   std::vector<Value*> ReadAccumulators(int first, int count);
@@ -267,7 +272,7 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   int accumulators_ = 0;
   DataType accumulator_type_ = DataType::kF32;
-  std::string accumulator_;  // the name before its number
+  std::string accumulator_, metadata_;  // the name before its number
   int ctas_ = 1;
 };
 

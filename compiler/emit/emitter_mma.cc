@@ -174,19 +174,31 @@ void Emitter::ClearAccumulators() {
   for (int i = 0; i < accumulators_; ++i) text += Cat(i == 0 ? "" : "\n\t", "mov.b32 ", accumulator_, i, ", 0;");
   Asm(text, "~{memory}", b_.getVoidTy(), {});
 }
+void Emitter::DeclareMetadata(int count) {
+  metadata_ += metadata_.empty() ? "meta" : "_";
+  Asm(Cat(".reg .b32 ", metadata_, "<", count, ">;"), "", b_.getVoidTy(), {});
+}
+void Emitter::LoadMetadata(int first, int words, Value* address, int bytes) {
+  LS_CHECK(words == 1 || words == 2, "a load of ", words, " words of metadata");
+  const std::string to =
+      words == 1 ? Cat(metadata_, first) : Cat("{", metadata_, first, ", ", metadata_, first + 1, "}");
+  Asm(Cat("ld.shared", words == 1 ? "" : ".v2", ".b32 ", to, ", [$0+", bytes, "];"), "r,~{memory}", b_.getVoidTy(),
+      {address});
+}
 void Emitter::WgmmaFence() { Intrinsic(nv::nvvm_wgmma_fence_sync_aligned); }
 void Emitter::WgmmaCommit() { Intrinsic(nv::nvvm_wgmma_commit_group_sync_aligned); }
 void Emitter::WgmmaWait(int pending) { Intrinsic(nv::nvvm_wgmma_wait_group_sync_aligned, {C64(pending)}); }
 
 void Emitter::Wgmma(const ir::MmaInstruction& instruction, int first, Value* a_descriptor, Value* b_descriptor,
-                    Value* accumulate) {
+                    Value* accumulate, int metadata) {
   const auto& [kind, a, b, m, n, k, saturates, scale_byte, sparse, selector] = instruction;
   const DataType sums = instruction.accumulator();
   LS_CHECK(first + n / 2 <= accumulators_, "wgmma n=", n, " from ", first, " on with ", accumulators_, " accumulators");
-  std::string text = Cat("wgmma.mma_async.sync.aligned.m", m, "n", n, "k", k, ".", DataTypeName(sums), ".",
-                         DataTypeName(a.type), ".", DataTypeName(b.type), saturates ? ".satfinite {" : " {");
+  std::string text =
+      Cat("wgmma.mma_async", sparse ? ".sp" : "", ".sync.aligned.m", m, "n", n, "k", k, ".", DataTypeName(sums), ".",
+          DataTypeName(a.type), ".", DataTypeName(b.type), saturates ? ".satfinite {" : " {");
   for (int i = 0; i < n / 2; ++i) text += Cat(i == 0 ? "" : ", ", accumulator_, first + i);
-  text += "}, $0, $1, $2";
+  text += sparse ? Cat("}, $0, $1, ", metadata_, metadata, ", ", selector, ", $2") : "}, $0, $1, $2";
   if (!ir::IsInteger(sums)) text += ", 1, 1";  // neither operand is negated
   const bool transposes = ir::BitsOf(a.type) == 16;
   if (transposes) text += Cat(", ", a.mn_major ? 1 : 0, ", ", b.mn_major ? 1 : 0);

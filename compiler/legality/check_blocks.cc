@@ -51,8 +51,6 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
 // Metadata is in blocks of 128 rows, and instructions read twice as much of B as of A.
 Status CheckSparse(const Contraction& contraction, const Schedule& s, const target::Target& target) {
   const DataType type = contraction.a.type();
-  if (!target.mma.multiplies_sparse)
-    return NotOfBlocks(Cat("sparse=a multiplies by tcgen05.mma.sp, which ", target.name, " has not; use sparse=none"));
   if (s.rows != RowSide::kM)
     return NotOfBlocks(
         "only the first operand of a matrix instruction may be sparse, and rows=n swaps A and B; use rows=m");
@@ -61,22 +59,30 @@ Status CheckSparse(const Contraction& contraction, const Schedule& s, const targ
                            " multiplies by kind::", ir::InfoOf(contraction.Kind()).text,
                            " of tcgen05.mma.sp, which is not for families of chips as ", target.name,
                            "; use the target of one chip, or sparse=none"));
-  if (s.tile_m != ir::MetadataBlock::kRows)
+  const bool in_registers = !target.mma.AccumulatesInTensorMemory();
+  if (!in_registers && s.tile_m != ir::MetadataBlock::kRows)
     return NotOfBlocks(Cat("sparse=a needs tile m=", ir::MetadataBlock::kRows, ", not ", s.tile_m));
-  const int depth = ir::MetadataBlock::Depth(contraction.OperandBits());
-  if (s.tile_k % depth != 0)
-    return NotOfBlocks(
-        Cat("with sparse=a tile k=", s.tile_k, " is not whole blocks of metadata; use ", depth, " or ", 2 * depth));
+  const int bits = contraction.OperandBits(), depth = ir::MetadataBlock::Depth(bits);
+  const bool halves = in_registers && ir::MetadataRegisters::Holds(bits, depth / 2);
+  if (s.tile_k % depth != 0 && !(halves && 2 * s.tile_k == depth))
+    return NotOfBlocks(Cat("with sparse=a tile k=", s.tile_k, " is not whole blocks of metadata",
+                           halves ? Cat(" or half of one; use ", depth / 2, ", ", depth) : Cat("; use ", depth), " or ",
+                           2 * depth));
   constexpr int kPaddedSpan = 128;  // elements: bulk copies that pad allow no other swizzle
   if (contraction.IsPadded(contraction.a) && s.tile_k / 2 % kPaddedSpan != 0)
     return NotOfBlocks(Cat("with sparse=a tile k=", s.tile_k, " has ", s.tile_k / 2, " stored ", DataTypeName(type),
                            " of a row, which bulk copies pad in spans of ", kPaddedSpan, "; use ", 2 * kPaddedSpan));
-  if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
-    return NotOfBlocks("sparse=a loads operands by bulk copies; use a_load=tma or pack, and the same of b_load");
-  if (s.b_keep > 0) return NotOfBlocks("sparse=a loads B with the metadata of A; use b_keep=0");
+  if (s.a_load == LoadPath::kCopy && Transposes(contraction.a, target))
+    return NotOfBlocks(Cat("sparse=a loads A by bulk copies, which do not transpose, and the tensor core of ",
+                           target.name, " reads ", DataTypeName(type), " along k; use ", contraction.a.name,
+                           "_major=k"));
+  if (s.a_load == LoadPath::kCopy) return NotOfBlocks("sparse=a loads A by bulk copies; use a_load=tma or pack");
+  if (s.b_load == LoadPath::kCopy && !in_registers)
+    return NotOfBlocks("sparse=a loads operands by bulk copies; use b_load=tma or pack");
+  if (s.b_keep > 0 && !in_registers) return NotOfBlocks("sparse=a loads B with the metadata of A; use b_keep=0");
   constexpr int kLeastSpan = 64;  // bytes of B that an instruction reads along K
   if (const int bytes = static_cast<int>(contraction.b.BytesOf(s.tile_n / s.ctas));
-      contraction.b.inner_axis == ir::Axis::kN && bytes % kLeastSpan != 0)
+      contraction.b.inner_axis == ir::Axis::kN && !Transposes(contraction.b, target) && bytes % kLeastSpan != 0)
     return NotOfBlocks(Cat("with sparse=a and ", contraction.b.name, "_major=n rows of ", bytes,
                            " bytes of B are not whole spans of ", kLeastSpan, "; use a tile n that is a multiple of ",
                            s.ctas * 8 * kLeastSpan / ir::BitsOf(type)));

@@ -1,5 +1,5 @@
-// What a schedule may be where the tensor core reads blocks from Tensor Memory besides an accumulator: scale factors
-// and metadata, and rows of 48 bytes, which only instructions with scale factors have.
+// What a schedule may be where the tensor core reads scale factors and metadata, which come in blocks, and rows of 48
+// bytes, which only instructions with scale factors have.
 //
 // Thread-safety: pure functions.
 #pragma once

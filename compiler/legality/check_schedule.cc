@@ -308,10 +308,10 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
                          " columns of a scale factor of scale=block, which threads load here; use 16, 32, 64 or 128"));
     return Ok();
   }
-  if (s.tile_k <= kPromotedRun) return Ok();
+  if (s.tile_k / contraction.a.compression <= kPromotedRun) return Ok();
   return Refused(Cat("sum=f32 adds at most ", kPromotedRun, " products of ", DataTypeName(operand),
-                     " in the accumulator of ", target.name, "; with tile k=", s.tile_k, " use k=", kPromotedRun,
-                     ", or sum=fast"));
+                     " in the accumulator of ", target.name, "; with tile k=", s.tile_k,
+                     " use k=", kPromotedRun * contraction.a.compression, ", or sum=fast"));
 }
 
 // The types of both operands.

@@ -121,7 +121,10 @@ class RoleLowering {
  public:
   RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::MulticastScope>& scopes)
       : program_(program), role_(role), scopes_(scopes), signals_(SignallingOf(role.kind)) {
-    ForEachOp(role.body, [this](const Op& op) { multiplies_ |= op.kind == OpKind::kMmaRegisters; });
+    ForEachOp(role.body, [this](const Op& op) {
+      multiplies_ |= op.kind == OpKind::kMmaRegisters;
+      reads_metadata_ |= op.kind == OpKind::kReadMetadata;
+    });
   }
 
   std::vector<Op> LowerRole() {
@@ -155,7 +158,9 @@ class RoleLowering {
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       // MMAs into registers may still read the slot; a ping-pong phase ends when they are issued.
       const ir::Space space = program_.channels[channel_of_.at(op.operands[0])].space;
-      if (multiplies_ && space != ir::Space::kOrder && space != ir::Space::kSums) b.MmaWait({}, {.pending = 0});
+      const bool of_operands = space != ir::Space::kOrder && space != ir::Space::kSums;
+      if (of_operands) FenceReads(b);
+      if (multiplies_ && of_operands) b.MmaWait({}, {.pending = 0});
       Notify(b, op.operands[0], Side::kEmpty, EmptySignal(program_, role_, channel_of_.at(op.operands[0])));
       b.Advance({op.operands[0]});
       return;
@@ -248,9 +253,16 @@ class RoleLowering {
     }
   }
 
+  // Bulk copies will overwrite the metadata that threads have loaded from slots. The fence is executed while the MMAs
+  // run that these are for.
+  void FenceReads(ir::Builder& b) const {
+    if (reads_metadata_) b.FenceProxy();
+  }
+
   // The MMAs of the newest `lag` slots may still run; the slot before them is free.
   void ReleaseLate(ir::Builder& b, const Op& op) {
     const ValueId slot = op.operands[0];
+    FenceReads(b);
     b.MmaWait({}, {.pending = op.As<ir::ReleaseAttrs>().lag});
     b.If({op.operands[1]});
     b.InBody([&] { ReleaseTrailing(b, channel_of_.at(slot)); });
@@ -304,6 +316,7 @@ class RoleLowering {
   const std::vector<ir::MulticastScope>& scopes_;  // per channel
   const Signalling signals_;
   bool multiplies_ = false;  // into registers
+  bool reads_metadata_ = false;
   std::map<ValueId, int> channel_of_;
   std::set<int> put_;  // channels that the role fills by operations that others may wait for
 };
