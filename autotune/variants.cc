@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/legality/check_async.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/plan/filter_packing.h"
 
@@ -24,7 +25,11 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
   const bool reaches = compiler::CheckTmaAddressable(contraction, {}, operand).has_value();
   if (reaches && contraction.Of(operand).indexed) return {LoadPath::kTma, LoadPath::kCopy};
   if (reaches) return {LoadPath::kTma};
-  return {LoadPath::kPack, LoadPath::kCopy};
+  std::vector<LoadPath> paths = {LoadPath::kPack, LoadPath::kCopy};
+  Schedule asynchronous;
+  (operand == Operand::kA ? asynchronous.a_load : asynchronous.b_load) = LoadPath::kAsync;
+  if (compiler::CheckAsync(contraction, asynchronous, target)) paths.push_back(LoadPath::kAsync);
+  return paths;
 }
 
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {

@@ -71,5 +71,7 @@ class ResidentLoader {
 void LoadTile(ir::Builder& b, const KLoop& k, const Corner& corner, const std::vector<const OperandLoader*>& loaders);
 // The same of the first block of the tile only.
 void LoadFirstBlock(ir::Builder& b, const Corner& corner, const std::vector<const OperandLoader*>& loaders);
+// After the last tile: what has not been sent of the channels that the role sends late.
+void SendRest(ir::Builder& b, const std::vector<const OperandLoader*>& loaders);
 
 }  // namespace laneshift::compiler

@@ -51,6 +51,14 @@ void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Valu
       "b,l," + AsmConstraints("r", count) + ",~{memory}", b_.getVoidTy(), arguments);
 }
 
+// Past L1 where that is possible; L2 fetches whole lines, since the next block of K has the rest.
+void Emitter::CopyAsync(Value* to, Value* from, int bytes, Value* inside) {
+  Asm(Cat("cp.async.", bytes == 16 ? "cg" : "ca", ".shared.global.L2::128B [$0], [$1], ", bytes, ", $2;"),
+      "r,l,r,~{memory}", b_.getVoidTy(), {SharedAddress(to), from, inside});
+}
+void Emitter::CopyCommit() { Intrinsic(nv::nvvm_cp_async_commit_group); }
+void Emitter::CopyWait(int pending) { Intrinsic(nv::nvvm_cp_async_wait_group, {C32(static_cast<uint32_t>(pending))}); }
+
 void Emitter::PrefetchGlobal(Value* address, Value* bytes, Value* predicate) {
   Asm("@$0 cp.async.bulk.prefetch.L2.global [$1], $2;", "b,l,r,~{memory}", b_.getVoidTy(), {predicate, address, bytes});
 }

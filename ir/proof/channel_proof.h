@@ -13,7 +13,9 @@
 //     one before, and the next phase completes only after the wait was passed, so that it is neither passed a lap early
 //     nor missed;
 //   - an arrival, or a byte, counts for the intended phase: the one before is known to have completed;
-//   - a slot is filled only after all of its readers have released it, and released only after it was full;
+//   - a slot is filled only after all of its readers have released it, and released only after it was full; a role
+//   sends
+//     one that its threads fill by asynchronous copies after a wait for these;
 //   - at the end every slot that was filled was taken and released, no phase has begun and not completed, and no CTA
 //     exits while another CTA or a copy may still reach its barriers. An order channel may end with a slot that
 //     no role takes.
