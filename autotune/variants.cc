@@ -25,11 +25,11 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
   const bool reaches = compiler::CheckTmaAddressable(contraction, {}, operand).has_value();
   if (reaches && contraction.Of(operand).indexed) return {LoadPath::kTma, LoadPath::kCopy};
   if (reaches) return {LoadPath::kTma};
-  std::vector<LoadPath> paths = {LoadPath::kPack, LoadPath::kCopy};
+  // Past the registers is faster than through them.
   Schedule asynchronous;
   (operand == Operand::kA ? asynchronous.a_load : asynchronous.b_load) = LoadPath::kAsync;
-  if (compiler::CheckAsync(contraction, asynchronous, target)) paths.push_back(LoadPath::kAsync);
-  return paths;
+  const bool pieces = compiler::CheckAsync(contraction, asynchronous, target).has_value();
+  return {LoadPath::kPack, pieces ? LoadPath::kAsync : LoadPath::kCopy};
 }
 
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {

@@ -72,8 +72,10 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     if (op.kind == OpKind::kCopyLoad && op.As<ir::LoadAttrs>().piece != 0) {
       const auto& attrs = op.As<ir::LoadAttrs>();
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
-      // Of a warp, for a group of eight rows.
-      expected.of_threads += 8 * channel.tiles[static_cast<size_t>(attrs.tile)].layout.RowBytes() / attrs.piece / 32;
+      const ir::SharedLayout& layout = channel.tiles[static_cast<size_t>(attrs.tile)].layout;
+      // Of a warp, for a group of eight rows; and once more where a piece may be inside in part.
+      const int times = attrs.piece > layout.ElementBytes() ? 2 : 1;
+      expected.of_threads += times * 8 * layout.RowBytes() / attrs.piece / 32;
     }
     if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];

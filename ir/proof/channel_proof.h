@@ -38,6 +38,10 @@
 //     blocks: all counts.
 //   - Ping-pong roles end with the tile of either: one tile more. Loops over taps of a filter are loops over
 //     blocks; a 2 x 2 filter of two blocks tests their nesting.
+//   - A role that sends late sends slot i once it has filled as many after it as the ring leaves on their way, in
+//     whichever tile: a difference of positions again, and what it drains at the end waits for nobody. A cycle may then
+//     reach into the next tiles, and spans fewer than U iterations all the same, which the tiles of the point before
+//     have.
 // channel_proof_test.cc compares the verdict with that of every count in a wide range, for rings of any depth.
 //
 // Out of scope: what is in the slots (coordinates, layouts, sums), the order of accesses that no channel carries
