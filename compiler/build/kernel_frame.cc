@@ -294,8 +294,13 @@ void Roles::LoadTiles(Builder& b, const std::function<bool(const LoadTarget&)>& 
     if (chosen(loader->target())) loaders.push_back(loader.get());
   }
   if (loaders.empty()) return;
-  tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
-  SendRest(b, loaders);
+  // With work stealing the next tile is known when the other roles have gone on, so that they wait for all of this one.
+  const bool steals = channels_.clc >= 0;
+  tiles_.ForEachCorner(b, [&](const Corner& corner) {
+    LoadTile(b, parts_.k, corner, loaders);
+    if (steals) SendRest(b, loaders);
+  });
+  if (!steals) SendRest(b, loaders);
   // After the last tile, too, products are issued: of any block.
   if (plan_.begins_early) LoadFirstBlock(b, tiles_.FirstCorner(b), loaders);
 }
