@@ -219,7 +219,7 @@ TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   EXPECT_NE(forced.error().message.find("pitch of 126 bytes"), std::string::npos) << forced.error().message;
 }
 
-// Where memory binds, packing an operand takes longer than its copies; there are none of rows of odd length.
+// Where memory binds, packing an operand takes longer than its copies; rows of odd length have no such copies.
 TEST_P(ChooseOnTarget, ThreadsCopyAsynchronouslyWhereMemoryBinds) {
   const target::Target& target = target::NamedTarget(GetParam());
   const auto path = [&](const char* problem) {
