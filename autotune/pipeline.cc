@@ -15,8 +15,6 @@ namespace {
 
 using ir::SharedLayout;
 
-constexpr int64_t kSectorBytes = 32;  // of memory
-
 double ProductsOf(const PipelineRole& role) {
   double times = 0;
   for (size_t i = 0; i < role.tile.kinds(); ++i) times += IsProduct(role.tile.kind(i).kind) ? role.tile.times(i) : 0;
@@ -34,7 +32,7 @@ void CountUsers(Pipeline& pipeline) {
         if (step.ring < 0) continue;
         const auto ring = static_cast<size_t>(step.ring);
         if (later && !pipeline.rings[ring].order) continue;
-        if (step.kind == StepKind::kSend) fills[ring] = true;
+        if (step.kind == StepKind::kSend || step.kind == StepKind::kSendLate) fills[ring] = true;
         const bool frees = step.kind == StepKind::kRelease || step.kind == StepKind::kReleaseLate;
         if (frees || step.kind == StepKind::kDrain) empties[ring] = true;
       }
@@ -46,13 +44,15 @@ void CountUsers(Pipeline& pipeline) {
   }
 }
 
+// Rows that end, or begin, outside of the tensor take the engine of bulk copies longer; threads copy nothing there.
+bool IsBulkLoad(const Step& step) { return step.kind == StepKind::kLoad && step.accesses == 0; }
+
 // The rows of bulk copies outside the tensor, on average over the tiles.
 void CountOutside(Pipeline& pipeline, double outside_a, double outside_b) {
   for (PipelineRole& role : pipeline.roles) {
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       Step& step = role.tile.kind(i);
-      if (step.kind == StepKind::kLoad)
-        step.outside = step.bytes / step.row_bytes * (step.of_b ? outside_b : outside_a);
+      if (IsBulkLoad(step)) step.outside = step.bytes / step.row_bytes * (step.of_b ? outside_b : outside_a);
     }
   }
 }
@@ -71,7 +71,7 @@ void CountPartial(const Problem& problem, const Schedule& schedule, double parti
   for (PipelineRole& role : pipeline.roles) {
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       Step& step = role.tile.kind(i);
-      if (step.kind == StepKind::kLoad && step.along_k) step.partial = step.of_b ? of_b : of_a;
+      if (IsBulkLoad(step) && step.along_k) step.partial = step.of_b ? of_b : of_a;
     }
   }
 }

@@ -22,16 +22,19 @@ namespace laneshift::autotune {
 
 inline constexpr double kStepBytes = 32;  // of a row of an operand that one instruction multiplies
 inline constexpr double kSumBytes = 4;
+inline constexpr int kSectorBytes = 32;  // of memory
 
 enum class StepKind : uint8_t {
   kPut,              // waits for a free slot of the ring
   kSend,             // the slot is full once the loads or MMAs issued into it are done
+  kSendLate,         // the same of the oldest slot of more than `lag` that were not sent; waits for its loads
+  kDrainSends,       // waits for all loads; then all slots are full
   kTake,             // waits for a full slot
   kRelease,          // the slot is free once the MMAs issued so far are done
   kReleaseLate,      // waits for the MMAs before the last one; then the slot `lag` before is free
   kAwaitProducts,    // waits for all MMAs
   kDrain,            // waits for all MMAs; then the last `lag` slots are free
-  kLoad,             // bulk copies of `bytes` into the slot
+  kLoad,             // copies of `bytes` into the slot: bulk copies, or `accesses` by each warp of the role
   kGather,           // `accesses` of threads that fill the slot
   kMma,              // of tile_m x tile_n, `depth` times 32 bytes of K
   kMultiply,         // `elements` in registers, `operations` each: products by threads, in the loop over K

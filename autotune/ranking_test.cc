@@ -246,6 +246,19 @@ TEST_P(ChooseOnTarget, UnreachableOperandIsCopied) {
   EXPECT_NE(forced.error().message.find("pitch of 126 bytes"), std::string::npos) << forced.error().message;
 }
 
+// Where memory binds, packing an operand takes longer than its copies; rows of odd length have no such copies.
+TEST_P(ChooseOnTarget, ThreadsCopyAsynchronouslyWhereMemoryBinds) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const auto path = [&](const char* problem) {
+    const auto chosen = ChooseSchedule(*ParseProblem(problem), {}, target, target.default_sm_count);
+    EXPECT_TRUE(chosen.has_value()) << problem << ": " << chosen.error().message;
+    return chosen ? chosen->b_load : LoadPath::kTma;
+  };
+  EXPECT_EQ(path("gemm m=16 n=4096 k=4100"), LoadPath::kAsync);
+  EXPECT_EQ(path("gemm m=16 n=4096 k=4104"), LoadPath::kTma);
+  EXPECT_NE(path("gemm m=16 n=4096 k=4101"), LoadPath::kAsync);
+}
+
 TEST_P(ChooseOnTarget, RefusalsNameTheirReason) {
   const target::Target& target = target::NamedTarget(GetParam());
   const Ranking ranking = RankSchedules(*ParseProblem("gemm m=512 n=512 k=512"), *ParseSchedule("stages=5"), target,

@@ -135,14 +135,18 @@ class ShapeBound {
     };
     double sum = 0;
     const double a_rows = work_.ContinuesGroups() ? work_.tile_m : PerTile(work_.rows, work_.tile_rows);
+    const auto all = [](LoadPath path, double inside, double rows) {
+      return path == LoadPath::kAsync ? inside : rows;  // threads copy nothing outside
+    };
     if (s_.a_load != LoadPath::kCopy)
-      sum += clocks(a_rows, work_.tile_m, e_.depth * e_.a_bytes / e_.taps / e_.compression, s_.cluster_n);
+      sum += clocks(a_rows, all(s_.a_load, a_rows, work_.tile_m), e_.depth * e_.a_bytes / e_.taps / e_.compression,
+                    s_.cluster_n);
     // A CTA of a pair holds its part of B.
     const double b_columns = PerTile(work_.columns, work_.tile_columns) / s_.ctas,
                  b_all = e_.b_is_pixels ? b_columns : static_cast<double>(s_.tile_n) / s_.ctas;
     const double b_sharers = static_cast<double>(s_.cluster_m) / s_.ctas;
     if (s_.b_load != LoadPath::kCopy && !e_.b_resident)
-      sum += clocks(b_columns, b_all, e_.depth * e_.b_bytes, b_sharers);
+      sum += clocks(b_columns, all(s_.b_load, b_columns, b_all), e_.depth * e_.b_bytes, b_sharers);
     return sum;
   }
 

@@ -65,7 +65,8 @@ struct Resources {
 // The position of a role in a ring.
 struct Place {
   int put = 0, sent = 0, taken = 0, freed = 0;
-  int of_tile = 0;  // slots that each tile takes
+  int of_tile = 0;               // slots that each tile takes
+  std::vector<Moment> unsent{};  // when the loads into slots are done that were not sent, oldest first
 };
 
 // Where a role's steps are traced.
@@ -163,6 +164,19 @@ class RoleRun {
         full.Await(arrived_);
         if (multiplied_ && !step.at_once) full.Await(done_, Bound::kProductLatency, signal_);
         rings[static_cast<size_t>(step.ring)].Fill(place.sent++, full);
+        return true;
+      }
+      case StepKind::kSendLate:
+      case StepKind::kDrainSends: {
+        Place& place = places_[static_cast<size_t>(step.ring)];
+        if (step.kind == StepKind::kSendLate) place.unsent.push_back(arrived_);
+        const auto kept = static_cast<size_t>(step.lag);
+        const size_t sent = place.unsent.size() - std::min(place.unsent.size(), kept);
+        for (size_t i = 0; i < sent; ++i) {
+          time_.Await(place.unsent[i]);
+          rings[static_cast<size_t>(step.ring)].Fill(place.sent++, time_);
+        }
+        place.unsent.erase(place.unsent.begin(), place.unsent.begin() + static_cast<std::ptrdiff_t>(sent));
         return true;
       }
       case StepKind::kTake: {
@@ -271,7 +285,7 @@ class RoleRun {
   }
 
   bool Load(const Step& step, Resources& shared, const Machine& machine, const SmShare& share) {
-    time_.Spend(Bound::kIssue, step.issues * machine.load_issue);
+    time_.Spend(step.accesses > 0 ? Bound::kGather : Bound::kIssue, LoadIssueClocks(step, machine));
     // The first byte arrives a latency after the issue, but not before those of earlier loads.
     Moment first = time_.After(Bound::kLoadLatency, share.load_latency);
     if (share.memory_queue > 0) {

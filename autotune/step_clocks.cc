@@ -31,6 +31,9 @@ double LoadClocks(const Step& step, const Machine& machine, const SmShare& share
   return std::max({engine, step.Inside() * step.requested * relief / share.load_rate, step.Inside() / machine.port}) +
          ends;
 }
+double LoadIssueClocks(const Step& step, const Machine& machine) {
+  return step.accesses > 0 ? step.accesses / machine.piece_rate : step.issues * machine.load_issue;
+}
 double MemoryClocks(const Step& step, const SmShare& share) {
   return step.cached ? 0 : step.Inside() / step.sharers * share.memory_clocks;
 }
@@ -98,7 +101,7 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
       case StepKind::kLoad:
         tile.loads += times * iterations * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
         tile.memory += times * iterations * MemoryClocks(step, share);
-        tile.issue += times * iterations * step.issues * machine.load_issue;
+        tile.issue += times * iterations * LoadIssueClocks(step, machine);
         break;
       case StepKind::kGather:
         tile.issue += times * iterations * step.accesses / GatherRate(step.gather, machine);
@@ -122,6 +125,8 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
       // They wait, or read so little in every tile that a bound is not worthwhile.
       case StepKind::kPut:
       case StepKind::kSend:
+      case StepKind::kSendLate:
+      case StepKind::kDrainSends:
       case StepKind::kTake:
       case StepKind::kRelease:
       case StepKind::kReleaseLate:

@@ -13,6 +13,8 @@ namespace laneshift::autotune {
 double GatherRate(GatherKind kind, const Machine& machine);
 // Clocks for which a load occupies the path from L2, in addition to those of its rows outside, which are not read.
 double LoadClocks(const Step& step, const Machine& machine, const SmShare& share);
+// Of a thread, or of a warp, until all of a load is on its way.
+double LoadIssueClocks(const Step& step, const Machine& machine);
 double MemoryClocks(const Step& step, const SmShare& share);
 double OutsideClocks(const Step& step, const SmShare& share);
 // Of the path to memory.

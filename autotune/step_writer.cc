@@ -11,6 +11,7 @@
 #include "compiler/plan/constant_indices.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
+#include "ir/late_sends.h"
 #include "ir/metadata_block.h"
 #include "ir/mma.h"
 
@@ -142,6 +143,13 @@ class StepWriter {
       if (program_.channels[static_cast<size_t>(RingOf(op))].stored) Add(steps, {.kind = StepKind::kTensorStore});
       return Add(steps, {.kind = StepKind::kSend, .ring = RingOf(op), .at_once = IsOrder(op)});
     }
+    if (op.kind == OpKind::kSendLate || op.kind == OpKind::kDrainSends) {
+      const bool drains = op.kind == OpKind::kDrainSends;
+      const int ring = drains ? channel->channel : RingOf(op);
+      return Add(steps, {.kind = drains ? StepKind::kDrainSends : StepKind::kSendLate,
+                         .ring = ring,
+                         .lag = drains ? 0 : ir::SlotsOnTheirWay(program_, ring)});
+    }
     if (op.kind == OpKind::kRelease || op.kind == OpKind::kRetire) {
       if (IsOrder(op)) return Add(steps, {.kind = StepKind::kRelease, .ring = RingOf(op), .at_once = true});
       // MMAs into registers are waited for.
@@ -185,6 +193,7 @@ class StepWriter {
   Step Copy(const Op& op) const {
     const auto& attrs = op.As<ir::LoadAttrs>();
     const SharedLayout& tile = Tile(op, 0, attrs.tile);
+    if (attrs.piece != 0) return CopyPieces(op, tile, attrs);
     // Rows of A that are gathered come in pieces of 16 bytes, where they are whole ones.
     const int piece = 16 / tile.ElementBytes();
     const int at_once = attrs.gathers ? compiler::AccessWidth(numbers_.contraction().a, piece) : 1;
@@ -192,6 +201,16 @@ class StepWriter {
             .bytes = static_cast<double>(tile.Bytes()),
             .of_b = attrs.operand == ir::Operand::kB,
             .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes() / (at_once == piece ? piece : 1)};
+  }
+
+  // Rows that do not begin with a sector of L2 have parts of one more.
+  Step CopyPieces(const Op& op, const SharedLayout& tile, const ir::LoadAttrs& attrs) const {
+    Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, 1);
+    load.cached = program_.channels[static_cast<size_t>(RingOf(op))].resident;
+    load.issues = 0;
+    load.accesses = static_cast<double>(tile.Bytes()) / attrs.piece / role_.warps;
+    if (attrs.piece < 16) load.requested = (load.row_bytes + kSectorBytes) / load.row_bytes;
+    return load;
   }
 
   void WriteProduct(const Op& op, StepList& steps) {

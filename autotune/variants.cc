@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/legality/check_async.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/plan/filter_packing.h"
 
@@ -28,7 +29,12 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
   // better reason.
   if (contraction.IsSparse() && (operand == Operand::kA || target.mma.AccumulatesInTensorMemory()))
     return {LoadPath::kPack};
-  return {LoadPath::kPack, LoadPath::kCopy};
+  if (contraction.IsSparse()) return {LoadPath::kPack, LoadPath::kCopy};
+  // Past the registers is faster than through them.
+  Schedule asynchronous;
+  (operand == Operand::kA ? asynchronous.a_load : asynchronous.b_load) = LoadPath::kAsync;
+  const bool pieces = compiler::CheckAsync(contraction, asynchronous, target).has_value();
+  return {LoadPath::kPack, pieces ? LoadPath::kAsync : LoadPath::kCopy};
 }
 
 std::vector<Variant> MatrixVariants(const Contraction& contraction, const Target& target) {

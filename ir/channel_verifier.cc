@@ -93,7 +93,16 @@ Status RoleVerifier::CheckPreview(const Op& op) {
   uses_[static_cast<size_t>(ChannelOf(op))].peeks = true;
   return Ok();
 }
-Status RoleVerifier::CheckSend(const Op& op) { return Close(op, SlotState::kPut); }
+Status RoleVerifier::CheckSend(const Op& op) {
+  const ValueId slot = op.operands[0];
+  Use& use = uses_[static_cast<size_t>(slots_.Of(slot))];
+  const bool late = op.kind == OpKind::kSendLate;
+  if (values_[slot].on_their_way && !late)
+    return Broken(11, Cat("slot %", slot, " is sent at once, and asynchronous copies into it are on their way"));
+  (late ? use.sends_late : use.sends) = true;
+  if (use.drains_sends) return Broken(11, "it is sent after the late sends of its channel were drained");
+  return Close(op, SlotState::kPut);
+}
 Status RoleVerifier::CheckRelease(const Op& op) { return Close(op, SlotState::kTaken); }
 
 Status RoleVerifier::CheckReserve(const Op& op) {
@@ -121,6 +130,11 @@ Status RoleVerifier::CheckDrain(const Op& op) {
   const auto& attrs = op.As<DrainAttrs>();
   if (attrs.lag < 1) return Broken(8, "a drain without lag");
   uses_[static_cast<size_t>(attrs.channel)].drain_lag = attrs.lag;
+  return Ok();
+}
+
+Status RoleVerifier::CheckDrainSends(const Op& op) {
+  uses_[static_cast<size_t>(ChannelOf(op))].drains_sends = true;
   return Ok();
 }
 

@@ -60,6 +60,7 @@ Status RoleVerifier::CheckLoad(const Op& op) {
   if (attrs.component == OperandComponent::kMetadata && attrs.operand != Operand::kA)
     return Broken(8, "only A has metadata");
   LS_TRY(FillTile(op, attrs.tile));
+  if (attrs.piece != 0) LS_TRY(CheckPieces(op));
   if (attrs.halves) {
     const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
     if (attrs.operand != Operand::kB || (op.kind == OpKind::kTmaLoad && tile.outer_axis != Axis::kN))
@@ -73,6 +74,21 @@ Status RoleVerifier::CheckLoad(const Op& op) {
   if (attrs.gathers) LS_TRY(Needs({Binding::kRowIndicesA, Binding::kStoredRowsA}));
   if (attrs.taps) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(attrs.operand);
+}
+
+// Asynchronous copies, each of a piece of a row.
+Status RoleVerifier::CheckPieces(const Op& op) {
+  const auto& attrs = op.As<LoadAttrs>();
+  const SharedLayout& tile = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
+  if (attrs.piece != 4 && attrs.piece != 8 && attrs.piece != 16)
+    return Broken(8, Cat("no asynchronous copy is of ", attrs.piece, " bytes"));
+  if (op.kind != OpKind::kCopyLoad || attrs.taps || attrs.transposed)
+    return Broken(8, "only threads copy pieces of rows, those of matrices, and they transpose none");
+  if (attrs.halves && tile.outer_axis != Axis::kN)
+    return Broken(8, "columns of halves are rows of B where asynchronous copies bring them");
+  if (tile.padded || tile.ElementBits() < 8) return Broken(8, "asynchronous copies are of whole bytes");
+  values_[op.operands[0]].on_their_way = true;
+  return Ok();
 }
 
 // Rows are as wide as the swizzle, so that each of them begins at an address that a bulk copy may have.

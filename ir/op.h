@@ -150,6 +150,7 @@ struct LoadAttrs {
   bool gathers = false;      // the rows of A are those that an index vector has for rows of the product (by threads)
   OperandComponent component =
       OperandComponent::kElements;  // others: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
+  int piece = 0;                    // bytes of an asynchronous copy of a thread: 4, 8 or 16; 0: through its registers
 
   // Whose boxes bring it. REQUIRES: a bulk copy does.
   Binding Map() const { return MapOf(operand, component); }

@@ -175,7 +175,8 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"to", &LoadAttrs::to, Presence::kOptional},
     Field{"halves", &LoadAttrs::halves, Presence::kOptional},
     Field{"gathers", &LoadAttrs::gathers, Presence::kOptional},
-    Field{"component", &LoadAttrs::component, Presence::kOptional}};
+    Field{"component", &LoadAttrs::component, Presence::kOptional},
+    Field{"piece", &LoadAttrs::piece, Presence::kOptional}};
 template <> inline constexpr auto kFields<FindRowsAttrs> = std::tuple{
     Field{"rows", &FindRowsAttrs::rows},
     Field{"at_once", &FindRowsAttrs::at_once, Presence::kOptional}};

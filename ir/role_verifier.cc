@@ -119,6 +119,12 @@ Status RoleVerifier::CloseRole() {
       return Broken(
           11, Cat("it releases channel ", name, " with lag ", use.release_lag, " and drains lag ", use.drain_lag));
     }
+    if (use.sends_late != use.drains_sends || (use.sends_late && use.sends)) {
+      return Broken(11, Cat("the slots of channel ", name, " that it sends late are ",
+                            use.drains_sends == use.sends_late ? "not all of them"
+                            : use.sends_late                   ? "not drained"
+                                                               : "none, and it drains them"));
+    }
     if (use.in_pingpong && !use.passes && program_.channels[i].space != Space::kOrder)
       return Broken(14, Cat("it is a ping-pong role and does not pass the other roles' slots of channel ", name));
     for (size_t side = 0; side < 2; ++side) {

@@ -46,6 +46,7 @@ class RoleVerifier {
     FragmentLayout fragment{};              // of a fragment
     bool integers = false;                  // of a fragment: its elements are s32
     int tma_bytes = 0, expected_bytes = 0;  // loaded into and announced for a slot, lowered
+    bool on_their_way = false;              // asynchronous copies of threads into a slot
   };
   // What one role does with one channel.
   struct Use {
@@ -55,7 +56,8 @@ class RoleVerifier {
     bool in_pingpong = false;            // taken from in the tile loop of a ping-pong role
     int open = 0;                        // slots put or taken and not yet sent or released
     int release_lag = 0, drain_lag = 0;  // of the lagging releases and of the drain
-    std::array<int, 2> arrivals{};       // per Side, for each slot
+    bool sends = false, sends_late = false, drains_sends = false;
+    std::array<int, 2> arrivals{};  // per Side, for each slot
   };
 
   Status VerifyRole(const Role& role);
@@ -104,6 +106,7 @@ class RoleVerifier {
   Status CheckClcResponse(const Op& op);
   Status CheckExpect(const Op& op);
   Status CheckDrain(const Op& op);
+  Status CheckDrainSends(const Op& op);
   Status CheckCursor(const Op& op);
   Status CheckBarrier(const Op& op);
   Status Arrive(ValueId slot, Side side, int count);
@@ -112,6 +115,7 @@ class RoleVerifier {
   Status FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, bool part);
   Status CheckMulticastScope(MulticastScope to) const;
   Status CheckLoad(const Op& op);
+  Status CheckPieces(const Op& op);
   Status CheckFindRows(const Op& op) const;
   Status CheckLoadRows(const Op& op);
   Status CheckRowsOfThreads(int rows, int at_once) const;

@@ -19,7 +19,7 @@ using ir::Choice;
 template <typename Enum>
 constexpr std::array<std::string_view, 0> kNames{};
 template <>
-constexpr std::array<std::string_view, 3> kNames<LoadPath>{"tma", "copy", "pack"};
+constexpr std::array<std::string_view, 4> kNames<LoadPath>{"tma", "copy", "pack", "async"};
 template <>
 constexpr std::array<std::string_view, 3> kNames<StorePath>{"tma", "direct", "rows"};
 template <>
@@ -88,7 +88,7 @@ constexpr Key kKeys[] = {
     {"acc",     kAcc,    1, "accumulators; 2 overlap the epilogue of one tile with the MMAs of the next (Tensor Memory only), and have columns in common where there is no room for both"},
     {"math",    kMath,   1, "warpgroups that issue wgmma (sm_90a; 1 on sm_100a), or multiply on CUDA cores (reuse=direct)"},
     {"raster",  kRaster, 1, "tile order: bands of this many tile rows, for reuse in L2"},
-    {"a_load",  kALoad,  1, "how tiles of A are loaded into shared memory: bulk tensor copies, copies by threads for any alignment, or bulk copies from aligned rows of the workspace into which a separate kernel packs A first"},
+    {"a_load",  kALoad,  1, "how tiles of A are loaded into shared memory: bulk tensor copies; copies by threads for any alignment; bulk copies from aligned rows of the workspace into which a separate kernel packs A first; or asynchronous copies of 4, 8 or 16 bytes by threads"},
     {"b_load",  kBLoad,  1, "the same for B"},
     {"b_keep",  kBKeep,  1, "resident B: blocks of K of B (in a convolution: of all taps) that a CTA loads once for all its tiles; 0: B is loaded for each tile"},
     {"d_store", kDStore, 1, "how tiles of D are stored: bulk tensor stores, stores by threads directly from the accumulators, or stores by threads along rows, through shared memory"},

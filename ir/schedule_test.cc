@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         ScheduleWords{"stages=99999999999999999999", "not a whole number"},
         ScheduleWords{"stages=4 stages=4", "'stages' is given twice"},
         ScheduleWords{"stage=4", "did you mean 'stages'?"}, ScheduleWords{"zzzz=4", "known keys: tile stages acc"},
-        ScheduleWords{"a_load=direct", "use tma, copy or pack"},
+        ScheduleWords{"a_load=direct", "use tma, copy, pack or async"},
         ScheduleWords{"d_store=copy", "use tma, direct or rows"},
         ScheduleWords{"cluster=2", "has 1 numbers; write for example cluster=1x1"},
         ScheduleWords{"ctas=3", "use 1 to 2"}, ScheduleWords{"scheduler=dynamic", "use static or clc"},

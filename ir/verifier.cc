@@ -41,8 +41,9 @@
 //     cluster launch control, and each iteration of it ends with one work.next.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and lagging releases are
-//     drained. Lowered: nothing uses a cursor's slot after its advance, and the bytes expected are those that
-//     bulk copies bring.
+//     drained. A slot that asynchronous copies of threads fill is sent late; then the role sends all slots of the
+//     channel late, and drains them after the last. Lowered: nothing uses a cursor's slot after its advance, and the
+//     bytes expected are those that bulk copies bring.
 // 12. An MMA's tiles have the operands' type, or any 8-bit one if that is 8-bit, and hold the program's tile from
 //     the MMA's first row on (of a sparse A half of K), its accumulator the tile's rows and columns, its metadata
 //     those of all rows; fragments are inside the

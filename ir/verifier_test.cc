@@ -31,6 +31,7 @@ constexpr std::string_view kEarlyLowered = "gemm_begins_early_sm_90a_lowered";
 constexpr std::string_view kResident = "gemm_resident_sm_90a_scheduled";
 constexpr std::string_view kResidentColumns = "gemm_resident_columns_sm_90a_lowered";
 constexpr std::string_view kResidentLowered = "gemm_resident_sm_90a_lowered";
+constexpr std::string_view kAsync = "gemm_async_sm_90a_scheduled";
 constexpr std::string_view kLines = "gemm_reductions_sm_100a_scheduled";
 constexpr std::string_view kReductions = "reductions_sm_90a_lowered";
 constexpr std::string_view kPack = "pack_sm_90a_lowered";
@@ -266,6 +267,12 @@ constexpr Broken kBroken[] = {
     {11, kScheduled, "      release %53\n", "      %72 = take acc\n      %73 = take acc\n      release %72\n      release %73\n      release %53\n", "it holds 3 slots of channel acc"},
     {11, kHopper, "      drain channel=ab lag=1\n", "", "with lag 1 and drains lag 0"},
     {11, kHopper, "release.late %55, %57 lag=1", "release.late %55, %57 lag=5", "lag 5 is not at least 1 and below the 5 stages of the channel"},
+    {8, kAsync, "tile=a operand=a piece=8", "tile=a operand=a piece=6", "no asynchronous copy is of 6 bytes"},
+    {8, kAsync, "tile=a operand=a piece=8", "tile=a operand=a transposed piece=8", "they transpose none"},
+    {8, kScheduled, "tile=b operand=b", "tile=b operand=b piece=8", "only threads copy pieces of rows"},
+    {11, kAsync, "send.late %19", "send %19", "asynchronous copies into it are on their way"},
+    {11, kAsync, "    drain.sends ab\n", "", "the slots of channel ab that it sends late are not drained"},
+    {11, kAsync, "      for %16", "      drain.sends ab\n      for %16", "it is sent after the late sends of its channel were drained"},
     {11, kScheduled, "%32 = put acc", "%32 = take acc", "accumulates into a slot that was taken"},
     {11, kScheduled, "%38 = take ab", "%38 = put ab", "reads slot %38, which was put"},
     {11, kScheduled, "%53 = take acc", "%53 = put acc", "it reads a slot that was put"},

@@ -14,6 +14,7 @@
 #include "compiler/build/run_scale_loader.h"
 #include "compiler/compile.h"
 #include "compiler/legality/promotion.h"
+#include "compiler/legality/schedule_facts.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
 #include "ir/stored_tensor.h"
@@ -217,8 +218,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .has_waves = HasWaves(contraction, schedule, target),
                     .k = {.tile_k = schedule.tile_k}};
   // What a kernel has packed is not constant, and threads that copy A leave no warp.
-  const bool early = contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma &&
-                     schedule.a_load != LoadPath::kCopy;
+  const bool early =
+      contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma && !IsByThreads(schedule.a_load);
   const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;
   LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(5);

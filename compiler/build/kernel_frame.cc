@@ -149,6 +149,9 @@ bool IsResidentBy(const KernelParts& parts, LoadPath path) {
   return parts.resident != nullptr && parts.resident->target().path == path;
 }
 bool LoadsBy(const KernelParts& parts, LoadPath path) { return StreamsBy(parts, path) || IsResidentBy(parts, path); }
+bool LoadsByThreads(const KernelParts& parts) {
+  return LoadsBy(parts, LoadPath::kCopy) || LoadsBy(parts, LoadPath::kAsync);
+}
 // Whether operands that come with each tile are loaded by a role that does not wait for the previous kernel.
 bool StreamsEarly(const KernelParts& parts) {
   return std::any_of(parts.loaders.begin(), parts.loaders.end(),
@@ -164,7 +167,7 @@ int GatherWarps(const KernelParts& parts) {
 bool MayBeginEarly(const KernelParts& parts, const Schedule& schedule) {
   const bool whole = !DividesK(schedule) && parts.source != ir::WorkSource::kPartsOfK;
   return whole && parts.resident == nullptr && !StreamsEarly(parts) && GatherWarps(parts) == 0 &&
-         !LoadsBy(parts, LoadPath::kCopy) && parts.mainloop->MayBegin();
+         !LoadsByThreads(parts) && parts.mainloop->MayBegin();
 }
 
 // The roles of a kernel, once everything is declared.
@@ -179,7 +182,7 @@ class Roles {
   // Whether what is resident has a separate load role.
   bool LoadsResidentApart() const { return IsResidentBy(parts_, LoadPath::kTma) && StreamsBy(parts_, LoadPath::kTma); }
   void AddRole(const ir::Role& role, const std::function<void(Builder&)>& write) { ir::AddRole(program_, role, write); }
-  void AddLoads(LoadPath path);
+  void AddLoads(bool bulk);
   void AddResidentLoads();
   void AddEarlyLoads();
   void AddSeparateLoads(const char* name, bool early, const std::function<void(Builder&)>& write);
@@ -254,20 +257,19 @@ Roles::Roles(const KernelParts& parts, const Schedule& schedule, const Channels&
                 program, *parts.output) {}
 
 void Roles::Write() {
-  AddLoads(LoadPath::kTma);
+  if (LoadsBy(parts_, LoadPath::kTma)) AddLoads(true);
   if (LoadsResidentApart()) AddResidentLoads();
   if (StreamsEarly(parts_)) AddEarlyLoads();
   if (GatherWarps(parts_) > 0) AddGather();
   if (plan_.in_tensor_memory) AddProducts();
   if (channels_.clc >= 0) AddRequests();
-  AddLoads(LoadPath::kCopy);
+  if (LoadsByThreads(parts_)) AddLoads(false);
   for (int consumer = 0; consumer < plan_.consumers; ++consumer) AddConsumer(consumer);
   if (parts_.mainloop->HasStores()) AddStores();
 }
 
-void Roles::AddLoads(LoadPath path) {
-  if (!LoadsBy(parts_, path)) return;
-  const bool bulk = path == LoadPath::kTma;
+// By bulk copies, or by threads.
+void Roles::AddLoads(bool bulk) {
   const int first_free_warp = LoadsBy(parts_, LoadPath::kTma) ? kLoadWarp + 1 : kLoadWarp;
   const int first_copy_warp = channels_.clc >= 0       ? kScheduleWarp + 1
                               : plan_.in_tensor_memory ? kMmaWarp + 1
@@ -279,10 +281,10 @@ void Roles::AddLoads(LoadPath path) {
                       .elected = bulk,
                       .registers = plan_.registers.load};
   AddRole(role, [&](Builder& b) {
-    if (IsResidentBy(parts_, path) && !LoadsResidentApart()) parts_.resident->Load(b);
-    LoadTiles(b, [path](const LoadTarget& target) {
-      return target.path == path && !target.early && target.gather_warps == 0;
-    });
+    const auto chosen = [bulk](const LoadTarget& target) { return IsByThreads(target.path) != bulk; };
+    if (parts_.resident != nullptr && chosen(parts_.resident->target()) && !LoadsResidentApart())
+      parts_.resident->Load(b);
+    LoadTiles(b, [&](const LoadTarget& target) { return chosen(target) && !target.early && target.gather_warps == 0; });
   });
 }
 
@@ -293,7 +295,13 @@ void Roles::LoadTiles(Builder& b, const std::function<bool(const LoadTarget&)>& 
     if (chosen(loader->target())) loaders.push_back(loader.get());
   }
   if (loaders.empty()) return;
-  tiles_.ForEachCorner(b, [&](const Corner& corner) { LoadTile(b, parts_.k, corner, loaders); });
+  // With work stealing the next tile is known when the other roles have gone on, so that they wait for all of this one.
+  const bool steals = channels_.clc >= 0;
+  tiles_.ForEachCorner(b, [&](const Corner& corner) {
+    LoadTile(b, parts_.k, corner, loaders);
+    if (steals) SendRest(b, loaders);
+  });
+  if (!steals) SendRest(b, loaders);
   // After the last tile, too, products are issued: of any block.
   if (plan_.begins_early) LoadFirstBlock(b, tiles_.FirstCorner(b), loaders);
 }
@@ -530,7 +538,7 @@ ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType o
 }
 
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target) {
-  const bool copies = LoadsBy(parts, LoadPath::kCopy);
+  const bool copies = LoadsByThreads(parts);
   const bool unrolls =
       std::any_of(parts.loaders.begin(), parts.loaders.end(), [](const auto& loader) { return loader->Unrolls(); });
   ir::Program program = DeclareProgram(parts, schedule, target);

@@ -4,6 +4,7 @@
 
 #include "base/integer_math.h"
 #include "compiler/build/cta_plan.h"
+#include "compiler/legality/check_async.h"
 #include "compiler/legality/tma_addressable.h"
 
 namespace laneshift::compiler {
@@ -35,7 +36,8 @@ void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& t
                     .operand = matrix.operand,
                     .transposed = matrix.transposed,
                     .halves = halves,
-                    .gathers = matrix.indexed});
+                    .gathers = matrix.indexed,
+                    .piece = matrix.piece});
   }
 }
 
@@ -53,6 +55,7 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
                               : schedule.tile_k / source.compression;
   };
   const int inner = extent(inner_axis);
+  const LoadPath path = operand == Operand::kA ? schedule.a_load : schedule.b_load;
   return {.operand = operand,
           .tile = {.type = source.type(),
                    .outer_axis = outer_axis,
@@ -64,7 +67,8 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
           .transposed = transposed,
           .shared = source.shared,
           .indexed = source.indexed,
-          .compression = source.compression};
+          .compression = source.compression,
+          .piece = path == LoadPath::kAsync ? PieceOf(source, contraction.TileBytes(inner)) : 0};
 }
 
 void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const {
@@ -120,8 +124,9 @@ void ResidentMatrixLoader::Load(Builder& b) const {
     const ValueId slot = b.Put({}, {.channel = target().channel});
     const ValueId depth = b.Mul({number, b.Constant(k_.tile_k)});
     LoadMatrixTile(b, matrix_, target(), parts_, slot, {zero, column, depth, zero});
-    b.Send({slot});
+    target().path == LoadPath::kAsync ? b.SendLate({slot}) : b.Send({slot});
   });
+  if (target().path == LoadPath::kAsync) b.DrainSends({}, {.channel = target().channel});
 }
 
 }  // namespace laneshift::compiler

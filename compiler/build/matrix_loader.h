@@ -19,6 +19,7 @@ struct MatrixOperand {
   bool shared = false;      // one matrix for the whole batch
   bool indexed = false;     // an index vector says which of its rows a row of the product is
   int compression = 1;      // elements of K for each one of the tile
+  int piece = 0;            // bytes of an asynchronous copy; 0: it comes otherwise
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
 };

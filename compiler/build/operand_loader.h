@@ -71,5 +71,8 @@ class ResidentLoader {
 void LoadTile(ir::Builder& b, const KLoop& k, const Corner& corner, const std::vector<const OperandLoader*>& loaders);
 // The same of the first block of the tile only.
 void LoadFirstBlock(ir::Builder& b, const Corner& corner, const std::vector<const OperandLoader*>& loaders);
+// What has not been sent of the channels that the role sends late: after the last tile, or where the next one is not
+// known before this one is multiplied, after each.
+void SendRest(ir::Builder& b, const std::vector<const OperandLoader*>& loaders);
 
 }  // namespace laneshift::compiler

@@ -188,6 +188,14 @@ int AccessWidth(const OperandSource& source, int limit) {
   return width;
 }
 
+int RowAlignment(const OperandSource& source) {
+  int64_t starts = source.align | kWidestAccess;
+  for (const SourceDistance& distance : DistancesOf(source)) {
+    if (distance.used) starts |= source.BytesOf(distance.elements);
+  }
+  return static_cast<int>(starts & -starts);
+}
+
 int GatherWidth(const OperandSource& pixels) {
   const int whole = static_cast<int>(8 * kWidestAccess / DataTypeBits(pixels.type()));
   return AccessWidth(pixels, whole) == whole ? whole : 1;

@@ -79,6 +79,8 @@ std::optional<OperandSource> AsMatrix(const OperandSource& source);
 // The widest access in elements, at most `limit`, for which every start and end of a run is aligned: that many
 // elements at a multiple of it are entirely inside or entirely outside.
 int AccessWidth(const OperandSource& source, int limit);
+// Bytes, a power of two up to 16, of which every row of a matrix begins at a multiple.
+int RowAlignment(const OperandSource& source);
 // Elements of one access when threads gather pixels: 16 bytes of them where every such run of channels is one aligned
 // access, else 1.
 int GatherWidth(const OperandSource& pixels);

@@ -122,6 +122,11 @@ void RoleEmitter::MmaWait(const Op& op) { e_.WgmmaWait(op.As<ir::PendingAttrs>()
 
 void RoleEmitter::BlockStoreWait(const Op&) { e_.TensorStoreWait(); }
 
+void RoleEmitter::CopyWait(const Op& op) {
+  e_.CopyCommit();
+  e_.CopyWait(op.As<ir::PendingAttrs>().pending);
+}
+
 void RoleEmitter::FenceProxy(const Op&) { e_.FenceProxyAsyncShared(); }
 
 void RoleEmitter::FenceTensor(const Op& op) { e_.TensorFence(op.As<ir::FenceAttrs>().edge == ir::Edge::kAfter); }

@@ -1,3 +1,5 @@
+#include "compiler/emit/emit_copy.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -10,13 +12,6 @@ namespace laneshift::compiler {
 namespace {
 
 constexpr int kCopyBytes = 16;
-
-// Rows of B of a convolution are the filters of all groups: N, the filters of one, would clip the others.
-ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
-  if (axis == ir::Axis::kM) return ir::Binding::kM;
-  if (axis == ir::Axis::kK) return ir::Binding::kK;
-  return program.FindParam(ir::Binding::kFilters) != nullptr ? ir::Binding::kFilters : ir::Binding::kN;
-}
 
 // Elements from the start of a filter to (tap, channel) `k`, the taps anywhere.
 Value* TapOffset(const RoleContext& cx, Value* k) {
@@ -34,14 +29,6 @@ Value* TapOffset(const RoleContext& cx, Value* k) {
     row = b.CreateURem(row, cx.Param(ir::Binding::kTapsR));
   }
   return b.CreateAdd(offset, scaled(row, ir::Binding::kRowB));
-}
-
-// The index along an axis, `step` after the tile's first one. Columns of two halves are interleaved.
-Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis axis, Value* first, Value* step) {
-  auto& b = cx.e.ir();
-  if (!attrs.halves || axis != ir::Axis::kN) return b.CreateAdd(first, step);
-  Value* half = b.CreateMul(b.CreateAnd(step, cx.e.C32(1)), cx.Param(ir::Binding::kColumns));
-  return b.CreateAdd(b.CreateAdd(first, b.CreateLShr(step, 1)), half);
 }
 
 // Rows of A that an index vector names, in pieces of 16 bytes: adjacent threads have adjacent pieces of a row. As many
@@ -171,6 +158,20 @@ void EmitCopyElements(const RoleContext& cx, const ir::SharedLayout& layout, con
 }
 
 }  // namespace
+
+// Rows of B of a convolution are the filters of all groups: N, the filters of one, would clip the others.
+ir::Binding SizeOf(const ir::Program& program, ir::Axis axis) {
+  if (axis == ir::Axis::kM) return ir::Binding::kM;
+  if (axis == ir::Axis::kK) return ir::Binding::kK;
+  return program.FindParam(ir::Binding::kFilters) != nullptr ? ir::Binding::kFilters : ir::Binding::kN;
+}
+
+Value* IndexAlong(const RoleContext& cx, const ir::LoadAttrs& attrs, ir::Axis axis, Value* first, Value* step) {
+  auto& b = cx.e.ir();
+  if (!attrs.halves || axis != ir::Axis::kN) return b.CreateAdd(first, step);
+  Value* half = b.CreateMul(b.CreateAnd(step, cx.e.C32(1)), cx.Param(ir::Binding::kColumns));
+  return b.CreateAdd(b.CreateAdd(first, b.CreateLShr(step, 1)), half);
+}
 
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
                   Value* inner, Value* outer, Value* batch, int at_once) {

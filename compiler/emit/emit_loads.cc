@@ -134,6 +134,10 @@ Value* RoleEmitter::PartOffset(ir::MulticastScope to, const SharedLayout& layout
 void RoleEmitter::CopyLoad(const Op& op) {
   const auto& attrs = op.As<ir::LoadAttrs>();
   const Slot& slot = SlotOf(op);
+  if (attrs.piece != 0) {
+    return EmitCopyPieces(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2),
+                          Index(op, 3));
+  }
   // What all tiles wait for comes faster so; more chunks would need more registers than a loading role has.
   const int at_once = cx_.program.channels[static_cast<size_t>(slot.channel)].resident && attrs.transposed ? 3 : 1;
   EmitCopyLoad(cx_, LayoutOf(slot, attrs.tile), attrs, Tile(slot, attrs.tile), Index(op, 1), Index(op, 2), Index(op, 3),

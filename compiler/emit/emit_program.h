@@ -182,6 +182,10 @@ Fragment EmitCall(const RoleContext& cx, const Fragment& fragment, const ir::Cal
 void EmitCopyLoad(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
                   Value* inner, Value* outer, Value* batch, int at_once);
 
+// emit_pieces.cc: the same by asynchronous copies.
+void EmitCopyPieces(const RoleContext& cx, const ir::SharedLayout& layout, const ir::LoadAttrs& attrs, Value* tile_base,
+                    Value* inner, Value* outer, Value* batch);
+
 // emit_pack.cc: a tile of an operand into its copy in the workspace, by the threads of the role.
 void EmitPackRows(const RoleContext& cx, const ir::PackAttrs& attrs, Value* row, Value* column, Value* batch,
                   Value* line);

@@ -197,6 +197,13 @@ class Emitter {
   Value* LoadGlobalElement(int bytes, Value* address, Value* predicate, int offset = 0);
   Value* LoadGlobalByte(Value* address);
   void StoreGlobal(Value* address, const std::vector<Value*>& words, Value* predicate);
+  // Asynchronously to shared memory: `bytes` (4, 8 or 16), or zeros where the predicate does not hold; or the first
+  // `inside` of them and then zeros. The groups in which the thread closes its copies, and the wait until at most
+  // `pending` of them are incomplete.
+  void CopyAsync(Value* to, Value* from, int bytes, Value* predicate);
+  void CopyAsyncPart(Value* to, Value* from, int bytes, Value* inside);
+  void CopyCommit();
+  void CopyWait(int pending);
   // `bytes`, a multiple of 16, from a multiple of 16 on, into L2.
   void PrefetchGlobal(Value* address, Value* bytes, Value* predicate);
   // Returns the old value, and stores it plus one or, from `last` on, 0. Orders what comes before and after

@@ -51,6 +51,27 @@ void Emitter::StoreGlobal(Value* address, const std::vector<Value*>& words, Valu
       "b,l," + AsmConstraints("r", count) + ",~{memory}", b_.getVoidTy(), arguments);
 }
 
+namespace {
+
+// Past L1 where that is possible; L2 fetches whole lines, since the next block of K has the rest. $0: to, $1: from.
+std::string AsyncCopy(int bytes, std::string_view inside) {
+  return Cat("cp.async.", bytes == 16 ? "cg" : "ca", ".shared.global.L2::128B [$0], [$1], ", bytes, ", ", inside, ";");
+}
+
+}  // namespace
+
+// ptxas makes a predicate of a choice between a whole copy and none; of another size it makes arithmetic on the
+// address.
+void Emitter::CopyAsync(Value* to, Value* from, int bytes, Value* predicate) {
+  Asm(Cat("{\n\t.reg .b32 inside;\n\tselp.b32 inside, ", bytes, ", 0, $2;\n\t", AsyncCopy(bytes, "inside"), "\n\t}"),
+      "r,l,b,~{memory}", b_.getVoidTy(), {SharedAddress(to), from, predicate});
+}
+void Emitter::CopyAsyncPart(Value* to, Value* from, int bytes, Value* inside) {
+  Asm(AsyncCopy(bytes, "$2"), "r,l,r,~{memory}", b_.getVoidTy(), {SharedAddress(to), from, inside});
+}
+void Emitter::CopyCommit() { Intrinsic(nv::nvvm_cp_async_commit_group); }
+void Emitter::CopyWait(int pending) { Intrinsic(nv::nvvm_cp_async_wait_group, {C32(static_cast<uint32_t>(pending))}); }
+
 void Emitter::PrefetchGlobal(Value* address, Value* bytes, Value* predicate) {
   Asm("@$0 cp.async.bulk.prefetch.L2.global [$1], $2;", "b,l,r,~{memory}", b_.getVoidTy(), {predicate, address, bytes});
 }

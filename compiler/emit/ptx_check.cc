@@ -43,6 +43,7 @@ int CountPrefix(const std::map<std::string, int>& census, std::string_view prefi
 
 struct Expected {
   int mma = 0, wgmma = 0, loads = 0, stores = 0, commits = 0, copies = 0, shifts = 0;
+  int of_threads = 0;  // asynchronous copies
 };
 
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
@@ -67,6 +68,14 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
       const int step = attrs.at_once * 32 * role.warps;
       expected.loads += channel.tiles[attrs.tile].layout.Boxes() * ((attrs.rows + step - 1) / step);
+    }
+    if (op.kind == OpKind::kCopyLoad && op.As<ir::LoadAttrs>().piece != 0) {
+      const auto& attrs = op.As<ir::LoadAttrs>();
+      const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
+      const ir::SharedLayout& layout = channel.tiles[static_cast<size_t>(attrs.tile)].layout;
+      // Of a warp, for a group of eight rows; and once more where a piece may be inside in part.
+      const int times = attrs.piece > layout.ElementBytes() ? 2 : 1;
+      expected.of_threads += times * 8 * layout.RowBytes() / attrs.piece / 32;
     }
     if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kLoadPixels) {
       const ir::Channel& channel = program.channels[channel_of.at(op.operands[0])];
@@ -125,6 +134,12 @@ Status CheckPtx(std::string_view whole, const ir::Program& program) {
       return MakeError(ErrorCode::kInternal, Cat("emitted PTX has ", CountPrefix(census, prefix), " ", prefix,
                                                  " instructions, the tile program asks for ", count));
     }
+  }
+  const int of_threads = CountPrefix(census, "cp.async.ca.") + CountPrefix(census, "cp.async.cg.");
+  if (of_threads != expected.of_threads) {
+    return MakeError(
+        ErrorCode::kInternal,
+        Cat("emitted PTX has ", of_threads, " cp.async instructions, the tile program asks for ", expected.of_threads));
   }
   int loads = 0, stores = 0;
   for (const auto& [instruction, count] : census) {

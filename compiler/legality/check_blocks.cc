@@ -1,6 +1,7 @@
 #include "compiler/legality/check_blocks.h"
 
 #include "base/text.h"
+#include "compiler/legality/schedule_facts.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/element_type.h"
 #include "ir/metadata_block.h"
@@ -42,8 +43,7 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
   if (s.tile_k % depth != 0)
     return NotOfBlocks(Cat("with block scaling tile k=", s.tile_k, " is not whole blocks of scale factors; use ", depth,
                            " or ", 2 * depth));
-  if (s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy)
-    return NotOfBlocks("block scaling loads operands by bulk copies; use a_load=tma b_load=tma");
+  if (CopiesByThreads(s)) return NotOfBlocks("block scaling loads operands by bulk copies; use a_load=tma b_load=tma");
   if (s.b_keep > 0) return NotOfBlocks("block scaling loads B with its scale factors; use b_keep=0");
   return Ok();
 }
@@ -72,13 +72,15 @@ Status CheckSparse(const Contraction& contraction, const Schedule& s, const targ
   if (contraction.IsPadded(contraction.a) && s.tile_k / 2 % kPaddedSpan != 0)
     return NotOfBlocks(Cat("with sparse=a tile k=", s.tile_k, " has ", s.tile_k / 2, " stored ", DataTypeName(type),
                            " of a row, which bulk copies pad in spans of ", kPaddedSpan, "; use ", 2 * kPaddedSpan));
-  if (s.a_load == LoadPath::kCopy && Transposes(contraction.a, target))
+  if (IsByThreads(s.a_load) && Transposes(contraction.a, target))
     return NotOfBlocks(Cat("sparse=a loads A by bulk copies, which do not transpose, and the tensor core of ",
                            target.name, " reads ", DataTypeName(type), " along k; use ", contraction.a.name,
                            "_major=k"));
-  if (s.a_load == LoadPath::kCopy) return NotOfBlocks("sparse=a loads A by bulk copies; use a_load=tma or pack");
-  if (s.b_load == LoadPath::kCopy && !in_registers)
+  if (IsByThreads(s.a_load)) return NotOfBlocks("sparse=a loads A by bulk copies; use a_load=tma or pack");
+  if (IsByThreads(s.b_load) && !in_registers)
     return NotOfBlocks("sparse=a loads operands by bulk copies; use b_load=tma or pack");
+  if (s.b_load == LoadPath::kAsync)
+    return NotOfBlocks("sparse=a loads no operand by asynchronous copies; use b_load=tma, pack or copy");
   if (s.b_keep > 0 && !in_registers) return NotOfBlocks("sparse=a loads B with the metadata of A; use b_keep=0");
   constexpr int kLeastSpan = 64;  // bytes of B that an instruction reads along K
   if (const int bytes = static_cast<int>(contraction.b.BytesOf(s.tile_n / s.ctas));

@@ -15,12 +15,12 @@ Error NotOfGroups(std::string message) { return MakeError(ErrorCode::kUnsupporte
 // Rows of A that an index vector names. Bulk copies bring each of them to a separate span.
 Status CheckGather(const Contraction& contraction, const Schedule& s) {
   constexpr int kSpanBytes = 128;
-  if (!contraction.a.indexed || s.a_load == LoadPath::kCopy) return Ok();
+  if (!contraction.a.indexed || IsByThreads(s.a_load)) return Ok();
   if (const int bytes = contraction.TileBytes(s.tile_k); bytes % kSpanBytes != 0)
     return NotOfGroups(base::Cat("bulk copies of single rows of A are of spans of ", kSpanBytes,
                                  " bytes, and tile k=", s.tile_k, " has ", bytes,
                                  "; use k=", 8 * kSpanBytes / contraction.OperandBits(), ", or a_load=copy"));
-  if (s.b_load == LoadPath::kCopy)
+  if (IsByThreads(s.b_load))
     return NotOfGroups(
         "the warps that gather rows of A by bulk copies are those that would copy B; use b_load=tma or pack, or "
         "a_load=copy");

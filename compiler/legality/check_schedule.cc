@@ -5,6 +5,7 @@
 
 #include "base/integer_math.h"
 #include "base/text.h"
+#include "compiler/legality/check_async.h"
 #include "compiler/legality/check_blocks.h"
 #include "compiler/legality/check_direct.h"
 #include "compiler/legality/check_groups.h"
@@ -37,9 +38,6 @@ constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-
 
 Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
-// Threads that copy take registers from those that multiply.
-bool Copies(const Schedule& s) { return s.a_load == LoadPath::kCopy || s.b_load == LoadPath::kCopy; }
-
 // Warpgroups that share a tile.
 int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
 
@@ -55,12 +53,13 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   });
   const int rows = s.rows == RowSide::kM ? s.tile_m : s.tile_n;
   const bool blocks_of_rows = rows > kBlockRows * Together(s);
-  const bool held = matrices || Copies(s) || DividesK(s) || s.consumers == Consumers::kPingpong;
+  const bool held = matrices || CopiesByThreads(s) || DividesK(s) || s.consumers == Consumers::kPingpong;
   const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
   if (held && many_lines && ir::OrdersReductions(epilogue, contraction.numerics)) return kOrderedAccumulators;
   if (blocks_of_rows && reductions > 0 && matrices && s.rows == RowSide::kN) return kMatrixReductionAccumulators;
   if (blocks_of_rows && reductions > 1) return kReductionAccumulators;
-  if (Copies(s) || DividesK(s) || contraction.beta != 0 || contraction.geometry.HasPatches()) return kMostAccumulators;
+  if (CopiesByThreads(s) || DividesK(s) || contraction.beta != 0 || contraction.geometry.HasPatches())
+    return kMostAccumulators;
   const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
     const ir::StepInfo& info = ir::InfoOf(step.kind);
     const bool blocks = info.operand == ir::StepOperand::kBlocks;
@@ -281,7 +280,7 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
   const int columns = along_m ? s.tile_n : s.tile_m;
   const int blocks = tensor_memory ? 1 : rows / (64 * together);
   // On sm_90a the promoted accumulators of all blocks of rows, and at least one block of the instruction's.
-  const int registers = Copies(s) ? kMostAccumulators : kPlainAccumulators;
+  const int registers = CopiesByThreads(s) ? kMostAccumulators : kPlainAccumulators;
   const int most = tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : registers / (blocks + 1) / 16 * 16;
   if (columns > most) {
     return Refused(Cat("tile ", along_m ? "n=" : "m=", columns,
@@ -582,6 +581,7 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   LS_TRY(CheckQuantized(contraction, s, target));
   if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
+  LS_TRY(CheckAsync(contraction, s, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(contraction, s, target));
   if (pixels && s.reuse == Reuse::kNone)
     return Refused("only pixels under a filter of one tap are a matrix; use reuse=im2col");

@@ -13,6 +13,10 @@ inline constexpr int kMostStages = 16;  // of a ring
 
 inline bool IsPowerOfTwo(int extent) { return extent > 0 && std::has_single_bit(static_cast<unsigned>(extent)); }
 
+// Whether threads of the CTA load the operand, and not bulk copies.
+inline bool IsByThreads(LoadPath path) { return path == LoadPath::kCopy || path == LoadPath::kAsync; }
+inline bool CopiesByThreads(const Schedule& s) { return IsByThreads(s.a_load) || IsByThreads(s.b_load); }
+
 // Whether CTAs share tiles: each multiplies a part of K.
 inline bool DividesK(const Schedule& s) { return s.split_k > 1 || s.cluster_k > 1; }
 

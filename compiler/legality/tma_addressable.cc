@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/contraction/im2col_box.h"
+#include "compiler/legality/schedule_facts.h"
 #include "ir/element_type.h"
 #include "ir/epilogue_steps.h"
 
@@ -138,8 +139,8 @@ bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule,
     return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
   };
   const bool pays = !target.mma.AccumulatesInTensorMemory() || schedule.rows == RowSide::kN;
-  return contraction.scale == Scaling::kBlock && pays && !contraction.a.indexed && schedule.a_load != LoadPath::kCopy &&
-         schedule.b_load != LoadPath::kCopy && reaches(contraction.a) && reaches(contraction.b);
+  return contraction.scale == Scaling::kBlock && pays && !contraction.a.indexed && !CopiesByThreads(schedule) &&
+         reaches(contraction.a) && reaches(contraction.b);
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "compiler/passes.h"
 #include "ir/builder.h"
+#include "ir/late_sends.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -119,8 +120,13 @@ void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& 
 
 class RoleLowering {
  public:
-  RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::MulticastScope>& scopes)
-      : program_(program), role_(role), scopes_(scopes), signals_(SignallingOf(role.kind)) {
+  RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::MulticastScope>& scopes,
+               const std::vector<int>& on_their_way)
+      : program_(program),
+        role_(role),
+        scopes_(scopes),
+        on_their_way_(on_their_way),
+        signals_(SignallingOf(role.kind)) {
     ForEachOp(role.body, [this](const Op& op) {
       multiplies_ |= op.kind == OpKind::kMmaRegisters;
       reads_metadata_ |= op.kind == OpKind::kReadMetadata;
@@ -172,6 +178,8 @@ class RoleLowering {
       b.Advance({op.operands[0]});
       return;
     }
+    if (op.kind == OpKind::kSendLate) return SendLate(b, op);
+    if (op.kind == OpKind::kDrainSends) return DrainSends(b, op.As<ir::ChannelAttrs>().channel);
     LS_CHECK(op.kind == OpKind::kDrain, "no lowering of ", InfoOf(op.kind).mnemonic);
     b.MmaWait({}, {.pending = 0});
     ReleaseTrailing(b, op.As<ir::DrainAttrs>().channel);
@@ -275,6 +283,41 @@ class RoleLowering {
     b.Advance({slot});
   }
 
+  // The second cursor is at the oldest slot that was not sent. Which one that is depends on all tiles before, so that
+  // it is not known how many there are, but by how many stages the cursors are apart.
+  ValueId StagesBehind(ir::Builder& b, ValueId slot, ValueId trailing, int channel) const {
+    const ValueId stages = b.Constant(program_.channels[channel].stages);
+    return b.Rem({b.Sub({b.Add({b.SlotStage({slot}), stages}), b.SlotStage({trailing})}), stages});
+  }
+
+  void SendTrailing(ir::Builder& b, ValueId trailing, int channel) {
+    channel_of_[trailing] = channel;
+    Notify(b, trailing, Side::kFull, signals_.full);
+    b.Advance({trailing});
+  }
+
+  void SendLate(ir::Builder& b, const Op& op) {
+    const ValueId slot = op.operands[0];
+    const int channel = channel_of_.at(slot);
+    const int on_their_way = on_their_way_[static_cast<size_t>(channel)];
+    b.CopyWait({}, {.pending = on_their_way});
+    const ValueId trailing = b.Cursor({}, {.channel = channel, .trail = true});
+    b.If({b.Less({b.Constant(on_their_way), b.Add({StagesBehind(b, slot, trailing, channel), b.Constant(1)})})});
+    b.InBody([&] { SendTrailing(b, trailing, channel); });
+    b.Advance({slot});
+  }
+
+  void DrainSends(ir::Builder& b, int channel) {
+    b.CopyWait({}, {.pending = 0});
+    b.For({b.Constant(0), b.Constant(on_their_way_[static_cast<size_t>(channel)])});
+    b.InBody([&] {
+      const ValueId next = b.Cursor({}, {.channel = channel});
+      const ValueId trailing = b.Cursor({}, {.channel = channel, .trail = true});
+      b.If({b.Less({b.Constant(0), StagesBehind(b, next, trailing, channel)})});
+      b.InBody([&] { SendTrailing(b, trailing, channel); });
+    });
+  }
+
   // Advances all of the role's cursors of the channel; those of late releases have caught up at the end of a tile.
   void Pass(ir::Builder& b, const Op& op) {
     const int channel = op.As<ir::ChannelAttrs>().channel;
@@ -314,6 +357,7 @@ class RoleLowering {
   ir::Program& program_;
   const Role& role_;
   const std::vector<ir::MulticastScope>& scopes_;  // per channel
+  const std::vector<int>& on_their_way_;           // per channel: slots that are sent late
   const Signalling signals_;
   bool multiplies_ = false;  // into registers
   bool reads_metadata_ = false;
@@ -327,7 +371,10 @@ Status LowerChannels(ir::Program& program, const target::Target&) {
   std::vector<ir::MulticastScope> scopes;
   for (size_t i = 0; i < program.channels.size(); ++i) scopes.push_back(MulticastScopeOf(program, static_cast<int>(i)));
   CountArrivals(program, scopes);
-  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, scopes).LowerRole();
+  std::vector<int> on_their_way;
+  for (size_t i = 0; i < program.channels.size(); ++i)
+    on_their_way.push_back(ir::SlotsOnTheirWay(program, static_cast<int>(i)));
+  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, scopes, on_their_way).LowerRole();
   program.stage = ir::Stage::kLowered;
   return Ok();
 }

@@ -12,7 +12,8 @@ using ir::OpKind;
 using ir::StampEvent;
 
 bool Waits(OpKind kind) {
-  return kind == OpKind::kBarrierWait || kind == OpKind::kMmaWait || kind == OpKind::kBulkWait;
+  return kind == OpKind::kBarrierWait || kind == OpKind::kMmaWait || kind == OpKind::kCopyWait ||
+         kind == OpKind::kBulkWait;
 }
 
 class StampWriter {

@@ -118,8 +118,9 @@ void FollowQueue(AsyncOp& op, const std::vector<OpHandle>& unreleased) {
 constexpr uint32_t kOneLess = ~0u;
 
 // Adds the operation to the counts of the blocks that it accesses, or removes it.
-void CountPending(const AsyncOp::SharedUse& use, uint32_t delta) {
+void CountPending(const AsyncOp& op, const AsyncOp::SharedUse& use, uint32_t delta) {
   SharedMemory& memory = use.cta->shared();
+  if (op.kind == AsyncKind::kCopy) memory.CountPieces(use.range.begin, use.range.end, delta);
   use.ForEachWord([&](GranuleWord word) {
     SharedMemory::Block& block = memory.BlockOf(word);
     (use.write ? block.writes : block.reads) += delta;
@@ -336,9 +337,16 @@ void Cluster::CheckIssue(AsyncOp& op) {
   CheckGlobalUses(op);
 }
 
-bool Cluster::PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const {
+bool Cluster::PendingShared(Cta& cta, uint32_t begin, uint32_t end, bool write) const {
+  if (cta.shared().HasPieces(begin, end)) return true;
+  bool others = false;
+  ForEachGranuleWord({begin, end}, [&](GranuleWord word) {
+    const SharedMemory::Block& block = cta.shared().BlockOf(word);
+    others |= block.writes != block.pieces || (write && block.reads != 0);
+  });
+  if (!others) return false;
   for (const OpHandle& op : unreleased_) {
-    if (op->state == AsyncOp::State::kReleased) continue;
+    if (op->state == AsyncOp::State::kReleased || op->kind == AsyncKind::kCopy) continue;
     for (const AsyncOp::SharedUse& use : op->shared) {
       if (use.cta == &cta && (use.write || (write && !op->reads_released)) && use.Overlaps(begin, end)) {
         return true;
@@ -421,7 +429,7 @@ bool Cluster::Issue(const OpHandle& op) {
   op->counted_bytes = HostBytesOf(*op);
   ledger_.Take(op->counted_bytes);
   if (++live_operations_ > machine().meter->limits().pending) machine().meter->Trip(FaultKind::kPendingLimit);
-  for (const AsyncOp::SharedUse& use : op->shared) CountPending(use, 1);
+  for (const AsyncOp::SharedUse& use : op->shared) CountPending(*op, use, 1);
   for (const auto& [warp, slot] : op->registers) warp->OwnRegisters(slot, 1);
   for (const auto& [warp, wgmma] : op->matrices) warp->OwnMatrices(*wgmma, 1);
   for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Add(use.begin, use.end, use.write);
@@ -507,7 +515,7 @@ void Cluster::ReleaseReads(const OpHandle& op) {
   if (op->reads_released || op->state == AsyncOp::State::kReleased) return;
   op->reads_released = true;
   for (const AsyncOp::SharedUse& use : op->shared) {
-    if (!use.write) CountPending(use, kOneLess);
+    if (!use.write) CountPending(*op, use, kOneLess);
   }
   std::erase_if(op->global, [this](const AsyncOp::GlobalUse& use) {
     if (!use.write) pending_global_.Remove(use.begin, use.end, false);
@@ -522,7 +530,7 @@ void Cluster::Release(const OpHandle& op) {
   op->state = AsyncOp::State::kReleased;
   --live_operations_;
   for (const AsyncOp::SharedUse& use : op->shared) {
-    if (use.write || !reads_released) CountPending(use, kOneLess);
+    if (use.write || !reads_released) CountPending(*op, use, kOneLess);
   }
   for (const AsyncOp::GlobalUse& use : op->global) pending_global_.Remove(use.begin, use.end, use.write);
   if (checks()) NoteUses(*op, !reads_released, true);

@@ -264,7 +264,7 @@ class Cluster {
     return pending_global_.Conflicts(begin, end, write);
   }
   // Exact, where the counts per KiB of SharedMemory are only a filter.
-  bool PendingShared(const Cta& cta, uint32_t begin, uint32_t end, bool write) const;
+  bool PendingShared(Cta& cta, uint32_t begin, uint32_t end, bool write) const;
   bool has_pending_global() const { return !pending_global_.empty(); }
 
   // ---- barriers ----

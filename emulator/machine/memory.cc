@@ -206,6 +206,7 @@ void SharedMemory::Reset() {
     }
     blocks_[b] = {};
   }
+  pieces_.clear();
 }
 
 void SharedMemory::MarkWritten(uint32_t offset, uint32_t count) {
@@ -252,6 +253,20 @@ bool SharedMemory::Written(GranuleWord word) {
     block.written |= uint64_t{1} << granule;
   }
   return true;
+}
+
+void SharedMemory::CountPieces(uint32_t begin, uint32_t end, uint32_t delta) {
+  if (pieces_.empty()) pieces_.assign(blocks_.size() * GranuleWord::kBlockBytes / kWordBytes, 0);
+  ForEachGranuleWord({begin, end}, [&](GranuleWord word) { BlockOf(word).pieces += delta; });
+  for (uint32_t at = begin; at < end; at += kWordBytes) pieces_[at / kWordBytes] += static_cast<uint16_t>(delta);
+}
+
+bool SharedMemory::HasPieces(uint32_t begin, uint32_t end) const {
+  if (pieces_.empty()) return false;
+  for (uint32_t word = begin / kWordBytes; word * kWordBytes < end; ++word) {
+    if (pieces_[word] != 0) return true;
+  }
+  return false;
 }
 
 void SharedMemory::SetBarrier(uint32_t offset, bool live) {

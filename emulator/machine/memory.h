@@ -156,6 +156,7 @@ class SharedMemory {
   // A KiB of the window: a filter that lets most operations pass without a look at their granules.
   struct Block {
     uint32_t reads = 0, writes = 0;  // operations not yet waited for that touch it
+    uint32_t pieces = 0;             // of these writes: copies of a single thread, which are counted by word, too
     uint64_t barriers = 0;           // granules that hold a live mbarrier object
     uint64_t written = 0;            // granules known to be written
     uint64_t in_part = 0;            // granules that were changed, and of which written_ knows the written bytes
@@ -169,6 +170,9 @@ class SharedMemory {
     return blocks_[offset / GranuleWord::kBlockBytes].barriers >> (offset / GranuleWord::kGranuleBytes % 64) & 1;
   }
   void SetBarrier(uint32_t offset, bool live);
+  // Copies of 4, 8 or 16 bytes that are pending are many, and of each word it is known how many write it.
+  void CountPieces(uint32_t begin, uint32_t end, uint32_t delta);
+  bool HasPieces(uint32_t begin, uint32_t end) const;
 
  private:
   // Bytes of one granule.
@@ -177,6 +181,8 @@ class SharedMemory {
   uint32_t size_;
   std::vector<uint8_t> bytes_, written_;  // written_: by byte, of granules that were written in part
   std::vector<Block> blocks_;             // from offset 0
+  static constexpr uint32_t kWordBytes = 4;
+  std::vector<uint16_t> pieces_;  // by word, from offset 0; empty until there are some
 };
 
 }  // namespace laneshift::emulator

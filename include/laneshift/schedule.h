@@ -15,9 +15,11 @@ namespace laneshift {
 
 // How an operand tile is loaded into shared memory.
 enum class LoadPath : uint8_t {
-  kTma,   // bulk tensor copies; needs 16-byte aligned bases, pitches and batch strides
-  kCopy,  // predicated loads and stores of threads; any address
-  kPack,  // a separate kernel first packs it into TMA-addressable rows of the workspace; any address (GEMM)
+  kTma,    // bulk tensor copies; needs 16-byte aligned bases, pitches and batch strides
+  kCopy,   // predicated loads and stores of threads; any address
+  kPack,   // a separate kernel first packs it into TMA-addressable rows of the workspace; any address (GEMM)
+  kAsync,  // asynchronous copies of threads, past their registers; needs bases, pitches and batch strides of 4 bytes
+           // (GEMM)
 };
 
 // How the output tile is stored to global memory.

@@ -71,7 +71,9 @@ Result<Trips> LeastOf(const Program& program, const std::vector<Role>& skeletons
 }
 
 Status Prove(const Program& program, const std::vector<Role>& skeletons, const Trips& trips) {
-  LS_ASSIGN(const std::vector<RoleTrace> traces, TraceRoles(program, skeletons, trips));
+  const Result<std::vector<RoleTrace>> traced = TraceRoles(program, skeletons, trips);
+  if (!traced) return traced.error().Within(base::Cat("with ", trips.Text()));
+  const std::vector<RoleTrace>& traces = *traced;
   // For a kernel with resident slots, those are the counts of another schedule.
   if (Overfills(traces) || ReadsUnawaited(traces)) return Ok();
   if (auto status = ChannelNetwork(program, traces).Run(); !status) {

@@ -13,7 +13,9 @@
 //     one before, and the next phase completes only after the wait was passed, so that it is neither passed a lap early
 //     nor missed;
 //   - an arrival, or a byte, counts for the intended phase: the one before is known to have completed;
-//   - a slot is filled only after all of its readers have released it, and released only after it was full;
+//   - a slot is filled only after all of its readers have released it, and released only after it was full; a role
+//   sends
+//     one that its threads fill by asynchronous copies after a wait for these;
 //   - at the end every slot that was filled was taken and released, no phase has begun and not completed, and no CTA
 //     exits while another CTA or a copy may still reach its barriers. An order channel may end with a slot that
 //     no role takes.
@@ -36,6 +38,10 @@
 //     blocks: all counts.
 //   - Ping-pong roles end with the tile of either: one tile more. Loops over taps of a filter are loops over
 //     blocks; a 2 x 2 filter of two blocks tests their nesting.
+//   - A role that sends late sends slot i once it has filled as many after it as the ring leaves on their way, in
+//     whichever tile: a difference of positions again, and what it drains at the end waits for nobody. A cycle may then
+//     reach into the next tiles, and spans fewer than U iterations all the same, which the tiles of the point before
+//     have.
 // channel_proof_test.cc compares the verdict with that of every count in a wide range, for rings of any depth.
 //
 // Out of scope: what is in the slots (coordinates, layouts, sums), the order of accesses that no channel carries

@@ -1,7 +1,9 @@
 #include "ir/proof/channel_trace.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -23,6 +25,7 @@ bool Copies(OpKind kind) {
   return kind == OpKind::kTmaLoad || kind == OpKind::kLoadRows || kind == OpKind::kLoadPixels ||
          kind == OpKind::kWorkRequest;
 }
+bool IsOnItsWay(const Op& op) { return op.kind == OpKind::kCopyLoad && op.As<LoadAttrs>().piece != 0; }
 bool MovesCursor(OpKind kind) {
   return kind == OpKind::kCursor || kind == OpKind::kResidentSlot || kind == OpKind::kAdvance ||
          kind == OpKind::kAdvanceBy;
@@ -33,11 +36,13 @@ std::vector<Op> Prune(const std::vector<Op>& body, std::vector<bool>& needed) {
   std::vector<Op> kept;
   for (auto op = body.rbegin(); op != body.rend(); ++op) {
     std::vector<Op> inner = Prune(op->body, needed);
-    const bool event = UsesBarrier(op->kind) || Copies(op->kind) || MovesCursor(op->kind);
+    const bool on_its_way = IsOnItsWay(*op);
+    const bool event = UsesBarrier(op->kind) || Copies(op->kind) || MovesCursor(op->kind) || on_its_way ||
+                       op->kind == OpKind::kCopyWait;
     const bool index = op->body.empty() && op->result != kNoValue && needed[op->result];
     if (!event && !index && inner.empty()) continue;
     // Of the operands of a copy or a barrier operation, only the slot counts; of work, the blocks of K.
-    const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind);
+    const bool slot_only = UsesBarrier(op->kind) || Copies(op->kind) || on_its_way;
     const size_t first = op->kind == OpKind::kWork ? kWorkTileOperands : 0;
     for (size_t i = first; !slot_only && i < op->operands.size(); ++i) needed[op->operands[i]] = true;
     kept.push_back({op->kind, op->operands, op->result, op->attrs, std::move(inner)});
@@ -93,7 +98,13 @@ class RoleTracer {
     if (op.kind == OpKind::kResidentSlot) return ReadResidentSlot(op);
     if (op.kind == OpKind::kAdvance || op.kind == OpKind::kAdvanceBy) return MoveCursor(op);
     if (UsesBarrier(op.kind)) {
+      LS_TRY(CheckArrived(op));
       AddBarrierEvent(op);
+    } else if (op.kind == OpKind::kCopyLoad) {
+      const Slot& slot = slots_.at(op.operands[0]);
+      open_.insert({slot.channel, slot.position});
+    } else if (op.kind == OpKind::kCopyWait) {
+      AwaitCopies(op.As<PendingAttrs>().pending);
     } else if (Copies(op.kind)) {
       AddCopy(op);
     } else {
@@ -207,6 +218,27 @@ class RoleTracer {
     trace_.events.push_back(event);
   }
 
+  // Closes the group of asynchronous copies; those of later ones than the last `pending` have come.
+  void AwaitCopies(int pending) {
+    groups_.push_back(std::exchange(open_, {}));
+    while (groups_.size() > static_cast<size_t>(pending)) groups_.pop_front();
+  }
+
+  // A slot is full when what threads copied into it has come.
+  Status CheckArrived(const Op& op) const {
+    if (op.kind != OpKind::kBarrierArrive || op.As<BarrierAttrs>().side != Side::kFull) return Ok();
+    const Slot& slot = slots_.at(op.operands[0]);
+    const std::pair<int, int64_t> copied = {slot.channel, slot.position};
+    const bool on_their_way = open_.contains(copied) || std::any_of(groups_.begin(), groups_.end(),
+                                                                    [&](const auto& g) { return g.contains(copied); });
+    if (!on_their_way) return Ok();
+    const Channel& channel = ChannelOf(slot);
+    return MakeError(ErrorCode::kInternal,
+                     Cat("role ", role_.name, ": barrier.arrive on slot ", slot.position % channel.stages, " of ",
+                         channel.name, " side=full in lap ", slot.position / channel.stages,
+                         " comes while asynchronous copies into the slot are on their way"));
+  }
+
   // The bytes that one CTA's copy brings to each CTA that it reaches.
   void AddCopy(const Op& op) {
     const Slot& slot = slots_.at(op.operands[0]);
@@ -243,6 +275,10 @@ class RoleTracer {
   Index ValueOf(const Op& op) const {
     if (op.kind == OpKind::kConst) return op.As<ConstAttrs>().value;
     if (op.kind == OpKind::kParam) return ParamValue(op.As<ParamAttrs>().binding);
+    if (op.kind == OpKind::kSlotStage) {
+      const Slot& slot = slots_.at(op.operands[0]);
+      return slot.position % ChannelOf(slot).stages;
+    }
     if (op.operands.size() != 2 || !At(op, 0) || !At(op, 1)) return {};
     const int64_t a = *At(op, 0), b = *At(op, 1);
     if (op.kind == OpKind::kAdd) return a + b;
@@ -271,6 +307,11 @@ class RoleTracer {
   std::vector<Slot> slots_;       // by ValueId
   std::vector<int64_t> cursors_;  // per channel and trail
   std::vector<int64_t> awaited_;  // per channel: full slots of a resident one
+  // Slots, by channel and position, into which asynchronous copies were issued: since the last group of them was
+  // closed, and in the groups that no wait has seen complete, oldest first.
+  using CopiedSlots = std::set<std::pair<int, int64_t>>;
+  CopiedSlots open_;
+  std::deque<CopiedSlots> groups_;
   int64_t steps_ = 0;
   RoleTrace trace_;
 };

@@ -86,6 +86,7 @@ class StampNames {
 
   std::string WaitOf(const Op& op) const {
     if (op.kind == OpKind::kMmaWait) return kMmaWaitName;
+    if (op.kind == OpKind::kCopyWait) return kCopyWaitName;
     if (op.kind == OpKind::kBulkWait) return kStoreWaitName;
     return NameOfSlotWait(op.As<ir::BarrierAttrs>().side,
                           program_.channels[static_cast<size_t>(channels_.at(op.operands[0]))].name);

@@ -27,6 +27,9 @@ std::string StepName(const autotune::TracedSpan& span, const ir::Program& progra
       return NameOfSlotWait(ir::Side::kEmpty, ring);
     case StepKind::kSend:
       return Cat("send ", ring);
+    case StepKind::kSendLate:
+    case StepKind::kDrainSends:
+      return Cat(kCopyWaitName, ", send ", ring);
     case StepKind::kTake:
       return NameOfSlotWait(ir::Side::kFull, ring);
     case StepKind::kRelease:

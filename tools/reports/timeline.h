@@ -48,6 +48,7 @@ Result<Timeline> ModelTimeline(const Problem& problem, const Schedule& schedule,
 std::string NameOfSlotWait(ir::Side side, std::string_view ring);
 inline constexpr const char* kMmaIssueName = "issue MMAs";
 inline constexpr const char* kMmaWaitName = "wait for MMAs";
+inline constexpr const char* kCopyWaitName = "wait for copies";
 inline constexpr const char* kStoreWaitName = "wait for stores";
 
 // "epilogue, warp 1": the role of a warp of a CTA, and which of several it is.
