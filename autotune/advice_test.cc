@@ -46,6 +46,8 @@ constexpr BadSchedule kBad[] = {
     {"no_pair", "no CTA pair", "sm_100a", "gemm m=8192 n=8192 k=8192", "tile=128x128x64 stages=6 acc=2 cluster=1x1"},
     {"one_accumulator", "one accumulator", "sm_100a", kShallow, "tile=128x256x64 stages=4 acc=1"},
     {"copied", "operands copied by threads", "sm_90a", kLarge, "tile=128x128x64 stages=4 acc=1 math=2 a_load=copy"},
+    {"pieces", "operands copied in pieces", "sm_100a", kLarge,
+     "tile=128x256x64 stages=4 acc=2 a_load=async b_load=async"},
     {"direct_stores", "output stored by threads", "sm_100a", kShallow, "tile=128x256x64 stages=4 acc=2 d_store=direct"},
     {"idle_sms", "idle SMs in the last wave", "sm_90a", "gemm m=512 n=512 k=16384",
      "tile=128x128x64 stages=6 acc=1 math=2"},

@@ -20,7 +20,7 @@ namespace laneshift::autotune {
   BOUND(ProductLatency, "product latency", "an MMA has to end before the next step")              \
   BOUND(Issue, "issue", "threads issue instructions and pass barriers")                           \
   BOUND(Outside, "zero fill", "bulk copies fill rows outside the tensor with zeros")              \
-  BOUND(Gather, "gather", "threads load an operand, by elements or by pieces of a few bytes")    \
+  BOUND(Gather, "gather", "threads load an operand, by elements or by pieces of a few bytes")     \
   BOUND(Epilogue, "epilogue", "accumulators are read and converted")                              \
   BOUND(Store, "store", "the output is stored")                                                   \
   BOUND(Pack, "pack", "a kernel packs operands to make them TMA-addressable")                     \

@@ -443,13 +443,13 @@ bool Cluster::Issue(const OpHandle& op) {
     chain_ = nullptr;
   }
   unreleased_.push_back(op);
-  pending_.push_back(op);
+  pending_.push_back(op.get());
   if (machine().completion == Completion::kEager) return Complete(op);
   return true;
 }
 
 void Cluster::RemovePending(const AsyncOp& op) {
-  const auto at = std::find_if(pending_.begin(), pending_.end(), [&](const OpHandle& p) { return p.get() == &op; });
+  const auto at = std::find(pending_.begin(), pending_.end(), &op);
   if (at != pending_.end()) pending_.erase(at);
 }
 

@@ -233,7 +233,7 @@ Cluster::Result Cluster::Run(HostThread& host, Effort effort) {
   while (true) {
     if (std::all_of(ctas_.begin(), ctas_.end(), [](const auto& cta) { return cta->done(); })) {
       while (!pending_.empty()) {
-        if (!Complete(pending_.front())) return Result::kFault;
+        if (!Complete(OpHandle(pending_.front()))) return Result::kFault;
       }
       return Result::kDone;
     }

@@ -421,7 +421,7 @@ class Cluster {
   size_t next_purge_ = 32;
   std::vector<OpHandle> told_;             // of ReleaseTold; kept for its memory
   std::vector<OpHandle> unreleased_;       // in issue order; released ones are dropped now and then
-  std::vector<OpHandle> pending_;          // not yet complete, in issue order
+  std::vector<AsyncOp*> pending_;          // of these, what is not yet complete
   std::optional<std::mt19937_64> random_;  // of random completion: constructing one costs as much as a small CTA
   // The tcgen05 queues of single threads, by warp, lane and cta_group; their clocks count commits.
   std::map<std::array<int, 3>, std::pair<uint16_t, uint32_t>> queue_agents_;
