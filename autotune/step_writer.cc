@@ -203,12 +203,14 @@ class StepWriter {
             .accesses = static_cast<double>(tile.Bytes()) / tile.ElementBytes() / (at_once == piece ? piece : 1)};
   }
 
-  // Rows that do not begin with a sector of L2 have parts of one more.
+  // A copy takes a warp as long as eight bytes of it do. Rows that do not begin with a sector of L2 have parts of one
+  // more.
   Step CopyPieces(const Op& op, const SharedLayout& tile, const ir::LoadAttrs& attrs) const {
+    constexpr double kPieceUnit = 8;  // bytes
     Step load = Load(tile, tile.Bytes(), attrs.operand == ir::Operand::kB, 1);
     load.cached = program_.channels[static_cast<size_t>(RingOf(op))].resident;
     load.issues = 0;
-    load.accesses = static_cast<double>(tile.Bytes()) / attrs.piece / role_.warps;
+    load.accesses = tile.Bytes() * (1.0 / attrs.piece + 1.0 / kPieceUnit) / role_.warps;
     if (attrs.piece < 16) load.requested = (load.row_bytes + kSectorBytes) / load.row_bytes;
     return load;
   }

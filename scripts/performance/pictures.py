@@ -160,6 +160,13 @@ def operand_types_picture():
     ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.45, log=True), right=120, reference=1)
 
 
+def sparse_picture():
+    rows = [Row(re.sub(r"^gemm | [bd]=\w+| sparse=a", "", row["problem"]), [ratio(row)], f"{ratio(row):.2f}", low=ratio(row) < 1)
+            for row in rows_of("gemm_sparse_h200")]
+    return dot_plot("GEMM with a 2:4 sparse A against the dense one on an H200", rows, [Series("tuned", "dot", BLUE)],
+                    Axis("dense time / sparse time: above 1 sparse is faster", [1, 1.2, 1.4, 1.6, 1.8, 2], 0.95, 2.05), left=330, reference=1)
+
+
 def nvfp4_picture():
     rows = [Row(nvfp4_label(row["problem"]), [ratio(row)], f"{ratio(row):.2f}", low=ratio(row) < 1 / 1.5)
             for row in rows_of("nvfp4_b200_predicted")]
@@ -318,6 +325,7 @@ PICTURES = {
     "fp8": fp8_picture,
     "fp8_block": fp8_block_picture,
     "grouped": grouped_picture,
+    "sparse": sparse_picture,
     "operand_types": operand_types_picture,
     "nvfp4": nvfp4_picture,
     "lane_shift": lane_shift_picture,

@@ -282,6 +282,22 @@ def operand_types_groups():
     return groups(of, floors=False)
 
 
+def gemm_sparse():
+    return table(["problem", "schedule", "us", "TFLOP/s", "dense us", "dense / sparse"],
+                 [[code(row["problem"].removeprefix("gemm ")), code(row["schedule"]), row["us"], f"{tflops(row):.0f}", row["peer_us"],
+                   f"{ratio(row):.2f}"] for row in rows_of("gemm_sparse_h200")])
+
+
+def gemm_pieces():
+    """A line for each problem: the time of each way to load its operands."""
+    ways, of = ["async", "pack", "copy"], {}
+    for row in rows_of("gemm_pieces_h200"):
+        of.setdefault(row["problem"], {})[row["setting"]] = row
+    return table(["problem", "`async`, us", "`pack`, us", "`copy`, us", "cuBLAS us", "cuBLAS / the faster"],
+                 [[code(problem.removeprefix("gemm ")), *(rows[way]["us"] for way in ways), rows["async"]["peer_us"],
+                   f"{max(ratio(row) for row in rows.values()):.2f}"] for problem, rows in of.items()])
+
+
 def operand_types_below():
     rows = [row for row in rows_of("gemm_tf32_s8_h200") if ratio(row) < 1]
     return table(["problem", "schedule", "us", "cuBLASLt us", "cuBLASLt / ours"],
@@ -459,6 +475,8 @@ TABLES = {
     "chain_schedules_early": chain_schedules_early,
     "workload_groups": workload_groups,
     "workloads_below": workloads_below,
+    "gemm_sparse": gemm_sparse,
+    "gemm_pieces": gemm_pieces,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
     "fp8_block": fp8_block,
