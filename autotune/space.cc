@@ -468,13 +468,15 @@ class ShapeList {
   std::vector<Schedule> shapes_;
   std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
 };
+
 // Beyond eight stages, a ring that holds what memory delivers in this time is deep enough: 162 KB on an H200. If all
 // SMs have more on its way, it comes more slowly (ADR 0071). What is loaded before the previous kernel has ended is all
 // of the ring, and the more the better.
 constexpr double kUsefulMicroseconds = 5.06;
 
 int MostUseful(const compiler::Sketch& sketch, const Target& target) {
-  if (sketch.program.LoadsEarly()) return compiler::kMostStages;
+  const bool has_ring = sketch.footprint.stage_bytes > 0;
+  if (!has_ring || sketch.program.LoadsEarly()) return compiler::kMostStages;
   const Machine machine = PublishedMachine(target);
   const double bytes = kUsefulMicroseconds * machine.memory_rate * 1e6 / machine.sm_count;
   return std::clamp(static_cast<int>(bytes) / sketch.footprint.stage_bytes, compiler::kUsefulStages,
@@ -500,10 +502,10 @@ Schedule Deepen(const Schedule& shape, const compiler::Footprint& footprint, int
 // The shape at each of the depths, the usual one first.
 std::vector<Schedule> Deepened(const compiler::Sketch& sketch, const Schedule& shape,
                                const ScheduleConstraint& constraint, const Target& target, RingDepths depths) {
+  const Schedule usual = Deepen(shape, sketch.footprint, MostUseful(sketch, target), constraint, target);
+  std::vector<Schedule> deepened = {usual};
   const bool has_ring = sketch.footprint.stage_bytes > 0;
-  std::vector<Schedule> deepened = {
-      Deepen(shape, sketch.footprint, has_ring ? MostUseful(sketch, target) : 0, constraint, target)};
-  if (depths == RingDepths::kUsual || !has_ring || deepened[0].stages < compiler::kUsefulStages) return deepened;
+  if (depths == RingDepths::kUsual || !has_ring || usual.stages < compiler::kUsefulStages) return deepened;
   const Schedule deepest = Deepen(shape, sketch.footprint, compiler::kMostStages, constraint, target);
   for (const int stages : {deepest.stages, (3 * deepest.stages + 3) / 4, (deepest.stages + 1) / 2}) {
     Schedule other = deepest;

@@ -29,11 +29,8 @@ std::vector<LoadPath> PathsOf(const Contraction& contraction, Operand operand, c
   // better reason.
   if (contraction.IsSparse() && (operand == Operand::kA || target.mma.AccumulatesInTensorMemory()))
     return {LoadPath::kPack};
-  if (contraction.IsSparse()) return {LoadPath::kPack, LoadPath::kCopy};
   // Past the registers is faster than through them.
-  Schedule asynchronous;
-  (operand == Operand::kA ? asynchronous.a_load : asynchronous.b_load) = LoadPath::kAsync;
-  const bool pieces = compiler::CheckAsync(contraction, asynchronous, target).has_value();
+  const bool pieces = !contraction.IsSparse() && compiler::CheckAsync(contraction, operand, target);
   return {LoadPath::kPack, pieces ? LoadPath::kAsync : LoadPath::kCopy};
 }
 

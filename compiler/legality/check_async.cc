@@ -18,7 +18,9 @@ constexpr int kLeastPiece = 4;  // bytes
 
 Error NotAsync(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
-Status CheckOperand(const Contraction& contraction, Operand operand, const target::Target& target) {
+}  // namespace
+
+Status CheckAsync(const Contraction& contraction, Operand operand, const target::Target& target) {
   const OperandSource& source = contraction.Of(operand);
   const std::string_view name = ir::OperandName(operand);
   if (source.kind != SourceKind::kMatrix)
@@ -41,13 +43,6 @@ Status CheckOperand(const Contraction& contraction, Operand operand, const targe
     if (distance.used) LS_TRY(check(distance.name, source.BytesOf(distance.elements)));
   }
   return Ok();
-}
-
-}  // namespace
-
-Status CheckAsync(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
-  if (schedule.a_load == LoadPath::kAsync) LS_TRY(CheckOperand(contraction, Operand::kA, target));
-  return schedule.b_load == LoadPath::kAsync ? CheckOperand(contraction, Operand::kB, target) : Ok();
 }
 
 int PieceOf(const OperandSource& source, int row_bytes) {

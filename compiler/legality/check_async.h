@@ -4,13 +4,13 @@
 #pragma once
 
 #include "compiler/contraction/contraction.h"
-#include "laneshift/schedule.h"
+#include "ir/binding.h"
 #include "target/target.h"
 
 namespace laneshift::compiler {
 
-// Ok, or kUnsupported with the rule that an operand breaks.
-Status CheckAsync(const Contraction& contraction, const Schedule& schedule, const target::Target& target);
+// Ok, or kUnsupported with the rule that the operand breaks.
+Status CheckAsync(const Contraction& contraction, ir::Operand operand, const target::Target& target);
 
 // Bytes of one of these copies of an operand whose tiles have rows of `row_bytes`: 4, 8 or 16, the most that the starts
 // of all rows allow. REQUIRES: CheckAsync found nothing.

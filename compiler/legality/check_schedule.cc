@@ -14,7 +14,6 @@
 #include "compiler/legality/schedule_facts.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/element_type.h"
-#include "ir/metadata_block.h"
 #include "ir/mma_support.h"
 #include "ir/problem_keys.h"
 #include "ir/stored_tensor.h"
@@ -581,7 +580,8 @@ Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Ta
   LS_TRY(CheckQuantized(contraction, s, target));
   if (contraction.SumsPixels()) LS_TRY(CheckSumsPixels(contraction, s, target));
   LS_TRY(CheckMajors(contraction, s, target));
-  LS_TRY(CheckAsync(contraction, s, target));
+  if (s.a_load == LoadPath::kAsync) LS_TRY(CheckAsync(contraction, ir::Operand::kA, target));
+  if (s.b_load == LoadPath::kAsync) LS_TRY(CheckAsync(contraction, ir::Operand::kB, target));
   if (Promotes(contraction, target)) LS_TRY(CheckPromotion(contraction, s, target));
   if (pixels && s.reuse == Reuse::kNone)
     return Refused("only pixels under a filter of one tap are a matrix; use reuse=im2col");
