@@ -137,8 +137,10 @@ void DeviceOptions::AddPlans(CLI::App& app) {
                  "(the model's best, and measure meanwhile) or error")
       ->type_name("heuristic|tune|background|error")
       ->capture_default_str();
-  app.add_option("--launch-overlap", launch_overlap,
-                 "programmatic: a kernel is set up while the previous one on the stream finishes; none: after it")
+  app.add_option(
+         "--launch-overlap", launch_overlap,
+         "programmatic: a kernel is set up while the previous one on the stream finishes; none: after it, unless "
+         "the problem has a constant operand")
       ->type_name("none|programmatic")
       ->capture_default_str();
   app.add_option("--system-store", system_store,
