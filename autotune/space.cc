@@ -21,6 +21,7 @@
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/schedule_facts.h"
 #include "compiler/plan/work_plan.h"
+#include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -76,7 +77,9 @@ class ShapeList {
     const auto bytes = [](const compiler::OperandSource& source) {
       return static_cast<double>(source.BytesOf(source.memory.Elements()));
     };
-    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) > cached;
+    // What is stored displaces what was loaded.
+    const auto stored = static_cast<double>(ir::Stored(problem, ir::OperandRole::kD).Bytes());
+    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) + stored > cached;
   }
 
   std::vector<Schedule> List() {
