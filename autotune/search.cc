@@ -329,8 +329,7 @@ class Searcher {
     finalists = Survivors(std::move(finalists));
     if (finalists.empty()) return std::nullopt;
     if (previous_ && std::find(finalists.begin(), finalists.end(), *previous_) != finalists.end()) return previous_;
-    return *std::min_element(finalists.begin(), finalists.end(),
-                             [&](size_t a, size_t b) { return candidates_[a].name < candidates_[b].name; });
+    return *std::min_element(finalists.begin(), finalists.end());
   }
 
   const std::vector<Candidate>& candidates_;

@@ -4,7 +4,9 @@
 // ranking, then lets the measurements correct the predictions of similar schedules and tries the best of the rest. The
 // fastest are then timed again, interleaved, with twice the rounds each time, until one is significantly faster than
 // all others. Exhaustive tries every schedule and ends in the same way. Among schedules without a significant
-// difference the previous winner stays, otherwise the first name wins, so that two searches choose the same.
+// difference the previous winner stays, otherwise the one of the best prediction wins, so that two searches choose the
+// same. The model knows what interleaved timing does not show: a schedule that takes less power runs at a higher clock
+// where it runs all the time.
 //
 // Schedules that are timed together are interleaved; between such batches the device may have warmed up and slowed
 // down. Therefore one schedule, the reference, is timed with every batch, and times of different batches are compared

@@ -184,11 +184,10 @@ World Twins(std::vector<std::string>& twins) {
     twins.push_back(world.candidates[i].name);
     world.truths[twins.back()].us = 40;
   }
-  std::sort(twins.begin(), twins.end());
   return world;
 }
 
-TEST(Search, InsideTheNoiseTheFirstNameWinsWhateverTheNoiseSays) {
+TEST(Search, InsideTheNoiseTheBestPredictionWinsWhateverTheNoiseSays) {
   std::vector<std::string> twins;
   const World world = Twins(twins);
   int other = 0;
