@@ -76,6 +76,23 @@ void CountPartial(const Problem& problem, const Schedule& schedule, double parti
   }
 }
 
+// Blocks of rows that have no row of the group are not multiplied, where the loop over K says how many rows count.
+bool CountsRows(const std::vector<ir::Op>& body) {
+  return std::any_of(body.begin(), body.end(), [](const ir::Op& op) {
+    return (op.kind == ir::OpKind::kFor && op.operands.size() > 2) || CountsRows(op.body);
+  });
+}
+void CountRows(const ir::Program& program, const compiler::WorkPlan& work, const target::Target& target,
+               Pipeline& pipeline) {
+  for (PipelineRole& role : pipeline.roles) {
+    if (!CountsRows(program.roles[static_cast<size_t>(role.program_role)].body)) continue;
+    for (size_t i = 0; i < role.tile.kinds(); ++i) {
+      Step& step = role.tile.kind(i);
+      if (step.kind == StepKind::kMma) step.units *= work.MultipliedRows(target.mma.most_rows);
+    }
+  }
+}
+
 // The bytes of each operand that one tile loads, including the iterations that are not listed.
 void CountReads(Pipeline& pipeline) {
   const double scale = pipeline.products / std::max(1.0, pipeline.counted);
@@ -197,6 +214,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountOutside(pipeline, outside_rows, outside(work.columns, pipeline.tile_columns, work.tile_n));
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
+  CountRows(program, work, target, pipeline);
   CountReads(pipeline);
   CountMemory(problem, numbers.contraction(), program, pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);

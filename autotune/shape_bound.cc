@@ -109,7 +109,8 @@ class ShapeBound {
     const bool along_m = s_.rows == RowSide::kM;
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
     const double instruction_rows = std::min<double>(rows, target_.mma.most_rows);
-    const double units = rows / instruction_rows;
+    double units = rows / instruction_rows;
+    if (along_m && !target_.mma.AccumulatesInTensorMemory()) units *= work_.MultipliedRows(target_.mma.most_rows);
     const double read_rows =
         (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + e_.compression * columns / s_.ctas;
     const bool long_rows = e_.compression == 1 && ir::HasLongRows(static_cast<int>(8 * e_.element_bytes), s_.tile_k);

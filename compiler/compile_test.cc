@@ -184,6 +184,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_grouped", "sm_90a", "grouped_gemm groups=4 m=2048 n=256 k=256 bias=n",
        "tile=128x128 stages=4 math=2 d_store=rows"},
       {"gemm_grouped_bulk", "sm_90a", "grouped_gemm groups=4 m=2048 n=320 k=256", "tile=80x64x64 stages=4 rows=n"},
+      {"gemm_grouped_blocks", "sm_90a", "grouped_gemm groups=8 m=1024 n=256 k=512 a=e4m3 scale=block",
+       "tile=256x128x128 stages=3 math=2"},
       {"gemm_masked", "sm_100a", "grouped_gemm groups=4 m=512 n=256 k=256 layout=masked beta=1",
        "tile=128x128 stages=4 d_store=rows"},
       {"gemm_grouped_scales", "sm_90a", "grouped_gemm groups=4 m=2048 n=256 k=512 a=e4m3 scale=block",

@@ -85,8 +85,9 @@ struct WorkAttrs {
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then see ops.def
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
-inline constexpr int kWorkGroupArguments = 2;   // of groups, after those: first row, blocks of scale factors before it
-inline constexpr int kWorkPartArguments = 4;    // of parts of K, after those: begin, length, blocks, blocks passed over
+// Of groups, after those: first row, blocks of scale factors before it, rows.
+inline constexpr int kWorkGroupArguments = 3;
+inline constexpr int kWorkPartArguments = 4;  // of parts of K, after those: begin, length, blocks, blocks passed over
 struct ForAttrs {
   int step = 1;
   bool operator==(const ForAttrs&) const = default;

@@ -337,9 +337,6 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   if (const auto* attrs = std::get_if<ConstAttrs>(&op.attrs); attrs != nullptr && attrs->value < 0) {
     return Broken(8, "a constant cannot be negative");
   }
-  if (const auto* attrs = std::get_if<ForAttrs>(&op.attrs); attrs != nullptr && attrs->step < 1) {
-    return Broken(8, "step is not positive");
-  }
   const auto* pending = std::get_if<PendingAttrs>(&op.attrs);
   const auto* pending_stores = std::get_if<BulkWaitAttrs>(&op.attrs);
   if ((pending != nullptr && pending->pending < 0) || (pending_stores != nullptr && pending_stores->pending < 0)) {
@@ -353,6 +350,14 @@ Status RoleVerifier::CheckNumber(const Op& op) const {
   }
   if (rows->rows == 16 || rows->rows == 32) return Ok();
   return Broken(8, Cat("a warp holds 16 or 32 rows, not ", rows->rows));
+}
+
+Status RoleVerifier::CheckFor(const Op& op) const {
+  if (op.As<ForAttrs>().step < 1) return Broken(8, "step is not positive");
+  if (op.operands.size() == 2) return Ok();
+  if (op.operands.size() > 3) return Broken(8, "a loop has a first index, an end, and rows of the tile that count");
+  if (role_->kind == RoleKind::kMath && program_.row_axis == Axis::kM && HasGroups(work_.source)) return Ok();
+  return Broken(8, "only where a role multiplies rows of groups may some of them not count");
 }
 
 Status RoleVerifier::Check(const Op& op) {

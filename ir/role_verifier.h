@@ -100,6 +100,7 @@ class RoleVerifier {
   Status CheckStamp(const Op& op);
   Status CheckScalar(Binding binding, ParamKind kind) const;
   Status CheckNumber(const Op& op) const;
+  Status CheckFor(const Op& op) const;
   Status CheckWork(const Op& op);
   Status CheckPingpong() const;
   bool HoldsOrderSlot() const;

@@ -39,6 +39,7 @@ constexpr std::string_view kWords = "gemm_words_sm_90a_scheduled";
 constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
 constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kGroupedBulk = "gemm_grouped_bulk_sm_90a_scheduled";
+constexpr std::string_view kGroupedBlocks = "gemm_grouped_blocks_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kRows = "gemm_rows_sm_90a_scheduled";
 constexpr std::string_view kRowScaled = "gemm_row_scaled_sm_90a_scheduled";
@@ -95,6 +96,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
                                       kSharers,
                                       kGrouped,
                                       kGroupedBulk,
+                                      kGroupedBlocks,
                                       kMaskedGroups,
                                       kQuantized,
                                       kParts,
@@ -356,6 +358,10 @@ constexpr Broken kBroken[] = {
     {8, kGrouped, " rows=groups", "", "rows belong to groups if and only if work does"},
     {8, kGrouped, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},
     {8, kGrouped, "raster=8 source=groups", "raster=8 source=groups slices=2", "tiles of groups are not cut into slices"},
+    {8, kGroupedBlocks, "= %24, %23 step=1", "= %24, %23, %23 step=1",
+     "only where a role multiplies rows of groups may some of them not count"},
+    {8, kGroupedBlocks, "= %65, %64, %49 step=1", "= %65, %64, %49, %49 step=1",
+     "a loop has a first index, an end, and rows of the tile that count"},
     {9, kMaskedGroups, "  param group_rows\n", "", "param group_rows is not declared"},
     {8, kMaskedGroups, "rows=groups", "rows=matrix", "rows belong to groups if and only if work does"},
     {9, kGrouped, "  param group_offsets\n", "", "param group_offsets is not declared"},
@@ -364,7 +370,7 @@ constexpr Broken kBroken[] = {
     {12, kGroupedBulk, "buffer=out rows=groups", "buffer=out rows=pixels", "rows of a bulk store are those of a matrix"},
     {9, kRows, "  param row_indices_a\n", "", "param row_indices_a is not declared"},
     {2, kRows, "  param stored_rows_d\n", "", "param row_indices_d without the number of rows that its indices may name"},
-    {8, kRows, "rows.find %37 rows=64", "rows.find %37 rows=64 at_once=4", "sm_90a has no bulk copies of 4 rows"},
+    {8, kRows, "rows.find %39 rows=64", "rows.find %39 rows=64 at_once=4", "sm_90a has no bulk copies of 4 rows"},
     {9, kRows, "tile=a rows=64 to=n", "tile=a rows=32 to=n", "its 32 rows are not a part of the tile's"},
     {9, kRows, "map_a box=bf16[m:1 k:64]", "map_a box=bf16[m:8 k:64]", "the box of map_a is not a row of the tile"},
     {6, kRows, "kind=load warps=2+2", "kind=load warps=2+1 elected", "it is for whole warps; the role is elected"},

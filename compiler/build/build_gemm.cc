@@ -17,6 +17,7 @@
 #include "compiler/legality/schedule_facts.h"
 #include "compiler/legality/tma_addressable.h"
 #include "compiler/passes.h"
+#include "compiler/plan/work_plan.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -216,6 +217,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .terms = TermsOf(contraction, rows, target),
                     .slices_apart = contraction.AddsSlicesApart(schedule),
                     .has_waves = HasWaves(contraction, schedule, target),
+                    .skips_blocks = PlanWork(contraction, schedule).skips_blocks,
                     .k = {.tile_k = schedule.tile_k}};
   // What a kernel has packed is not constant, and threads that copy A leave no warp.
   const bool early =

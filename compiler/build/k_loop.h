@@ -42,8 +42,11 @@ struct KLoop {
   void ForEachNumber(ir::Builder& b, const Corner& corner, const std::function<void(ir::ValueId)>& write) const;
   // The same, with where each block lies.
   void ForEachBlock(ir::Builder& b, const Corner& corner, const std::function<void(const KBlock&)>& write) const;
-  // The first of these iterations.
+  // The first of these iterations, and where they end.
   static ir::ValueId First(ir::Builder& b, const Corner& corner);
+  ir::ValueId EndOf(ir::Builder& b, const Corner& corner) const {
+    return corner.IsPart() ? corner.end : BlocksOf(b, corner);
+  }
   // Whether this CTA had an iteration of this tile before that of `number`.
   static ir::ValueId IsLater(ir::Builder& b, const Corner& corner, ir::ValueId number);
   // Number of a tap in the filter, its column given apart.

@@ -84,6 +84,11 @@ Corner TileLoop::CornerOf(Builder& b, const Tile& tile) const {
   return corner;
 }
 
+ValueId TileLoop::RowsOfGroup(Builder& b, const Tile& tile) const {
+  const ValueId rows = Builder::Argument(tile.first, ir::kWorkTileArguments + 2);
+  return b.Sub({rows, b.Mul({Builder::Argument(tile.first, 0), tile.rows})});
+}
+
 void TileLoop::ForEachCorner(Builder& b, const std::function<void(const Corner&)>& write) const {
   ForEachTile(b, kEveryTile, [&](const Tile& tile) { write(CornerOf(b, tile)); });
 }

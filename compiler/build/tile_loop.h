@@ -71,6 +71,8 @@ struct TileLoop {
   void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write) const;
   // That of the first tile of all.
   Corner FirstCorner(ir::Builder& b) const;
+  // Of a tile of groups: how many rows the group has from the tile's first on.
+  ir::ValueId RowsOfGroup(ir::Builder& b, const Tile& tile) const;
   // The share of the work that an iteration of that loop is, and where its tile lies too.
   Corner SliceOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;

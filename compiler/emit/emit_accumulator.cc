@@ -63,12 +63,14 @@ void RoleEmitter::ClearPromoted(const Op&) {
   for (const Variable& sum : promoted_) e_.Store(sum, Zero());
 }
 
-void RoleEmitter::AddPromoted(const Op& op) {
-  EmitAddPromoted(cx_, promoted_, FragmentOf(op), op.As<ir::AddPromotedAttrs>().column, nullptr);
-}
+void RoleEmitter::AddPromoted(const Op& op) { AddToPromoted(op, nullptr); }
 
-void RoleEmitter::AddScaledPromoted(const Op& op) {
-  EmitAddPromoted(cx_, promoted_, FragmentOf(op), op.As<ir::AddPromotedAttrs>().column, &ScaleFactorsOf(op));
+void RoleEmitter::AddScaledPromoted(const Op& op) { AddToPromoted(op, &ScaleFactorsOf(op)); }
+
+void RoleEmitter::AddToPromoted(const Op& op, const ScaleFactors* scale_factors) {
+  const int column = op.As<ir::AddPromotedAttrs>().column;
+  if (column / cx_.program.Columns() >= counted_blocks_) return;
+  EmitAddPromoted(cx_, promoted_, FragmentOf(op), column, scale_factors);
 }
 
 void RoleEmitter::ReadPromoted(const Op& op) {

@@ -289,7 +289,9 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   const int compression = cx_.program.Compression(ir::Operand::kA);
   const MatrixWords a_start = Descriptor(SlotOf(op, 0), attrs.a_tile, attrs.a_row);
   const MatrixWords b_start = Descriptor(SlotOf(op, 1), attrs.b_tile);
-  const int first = std::max(0, attrs.block), end = first + cx_.program.Blocks(role_, attrs);
+  const int first = std::max(0, attrs.block);
+  const int end = std::min(first + cx_.program.Blocks(role_, attrs), counted_blocks_);
+  if (first >= end) return;
   e_.WgmmaFence();
   for (int k = 0; k < cx_.program.tile_k; k += instruction.k) {
     for (int block = first; block < end; ++block) {

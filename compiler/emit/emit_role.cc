@@ -54,6 +54,7 @@ void RoleEmitter::EmitOp(const Op& op) {
 
 void RoleEmitter::Emit() {
   Value* const shared = cx_.shared;
+  counted_blocks_ = cx_.blocks;
   const int accumulators = AccumulatorsOf(role_.body);
   if (accumulators > 0) {
     e_.DeclareAccumulators(accumulators * AccumulatorRegisters(), AccumulatorType());
@@ -171,10 +172,36 @@ void RoleEmitter::If(const Op& op) {
 }
 
 void RoleEmitter::For(const Op& op) {
-  return e_.For(Index(op, 0), Index(op, 1), op.As<ir::ForAttrs>().step, [&](Value* index) {
+  if (op.operands.size() > 2) return ForRows(op);
+  Loop(op, Index(op, 1));
+}
+
+void RoleEmitter::Loop(const Op& op, Value* end) {
+  e_.For(Index(op, 0), end, op.As<ir::ForAttrs>().step, [&](Value* index) {
     values_[op.result] = index;
     EmitBody(op.body);
   });
+}
+
+// A loop for each number of blocks of rows that have some that count, of which one has iterations: a condition around
+// the MMAs of one loop would have ptxas wait for each of them. The loops follow each other, since what they leave in
+// registers would be copied where branches meet. The first block of a single warpgroup has rows that count, unless the
+// tile lies outside of its group: it is multiplied in any case.
+void RoleEmitter::ForRows(const Op& op) {
+  const int most = cx_.blocks, least = role_.warps == ir::kWarpgroupWarps ? 1 : 0;
+  const int rows = cx_.target.mma.most_rows, step = rows * role_.warps / ir::kWarpgroupWarps;
+  Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(rows));
+  // Signed: of a tile outside the rows that are left are fewer than none.
+  const auto counts = [&](int block) {
+    return b_.CreateICmpSLT(b_.CreateAdd(own, e_.C32(block * step)), Index(op, 2));
+  };
+  for (int blocks = most; blocks >= least; --blocks) {
+    Value* here = blocks == least ? e_.True() : counts(blocks - 1);
+    if (blocks < most) here = b_.CreateAnd(here, b_.CreateNot(counts(blocks)));
+    counted_blocks_ = blocks;
+    Loop(op, b_.CreateSelect(here, Index(op, 1), Index(op, 0)));
+  }
+  counted_blocks_ = most;
 }
 
 }  // namespace laneshift::compiler

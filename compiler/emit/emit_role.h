@@ -125,6 +125,8 @@ class RoleEmitter {
 #undef LS_EMIT_kLowered
 #undef LS_EMIT_kScheduled
 
+  void Loop(const ir::Op& op, Value* end);
+  void ForRows(const ir::Op& op);
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   void LoadPixelBlock(const ir::Op& op);
   int RowsOfBox(ir::Binding map) const;
@@ -133,6 +135,7 @@ class RoleEmitter {
   void BeginStamps();
   void EndStamps();
   void StoreStampTime(Value* records, Value* region, size_t time_offset, size_t clock_offset);
+  void AddToPromoted(const ir::Op& op, const ScaleFactors* scale_factors);
   Value* DisabledLanes(const ir::Op& op, uint32_t of_each_word);
   Value* StageCopy(int buffer, Value* copy);
   void StoreStaged(const ir::Op& op, const std::function<void(Value*, Value*, const std::vector<Value*>&)>& store);
@@ -143,6 +146,7 @@ class RoleEmitter {
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
   WorkLoop* work_ = nullptr;  // the loop around the current op
+  int counted_blocks_ = 0;    // of the accumulator's blocks of rows, those that the current op multiplies and adds
   std::map<ir::ValueId, Value*> values_;
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;

@@ -53,6 +53,7 @@ void RoleEmitter::Work(const Op& op) {
     } else if (unit.group != nullptr) {
       values_[op.result + ir::kWorkTileArguments] = unit.first_row;
       values_[first_block] = unit.first_block;
+      values_[first_block + 1] = b_.CreateSub(unit.end_row, unit.first_row);
       cx_.group_end = unit.end_row;
     }
     EmitUnit(op, work, unit);

@@ -1,5 +1,6 @@
 #include "compiler/emit/ptx_check.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/text.h"
@@ -46,8 +47,18 @@ struct Expected {
   int of_threads = 0;  // asynchronous copies
 };
 
+// Blocks of rows that an op multiplies; in a loop of whose rows some may not count, in all of its copies: the first
+// block is in each, the last in one.
+int BlocksOf(const ir::Program& program, const ir::Role& role, const ir::MmaAttrs& attrs, bool counts_rows) {
+  const int blocks = program.Blocks(role, attrs);
+  if (!counts_rows) return blocks;
+  int sum = 0;
+  for (int block = 0; block < blocks; ++block) sum += program.Blocks(role) - std::max(0, attrs.block) - block;
+  return sum;
+}
+
 void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map<ir::ValueId, int>& channel_of,
-           const ir::Role& role, Expected& expected) {
+           const ir::Role& role, bool counts_rows, Expected& expected) {
   const int steps = program.Steps();
   for (const ir::Op& op : body) {
     if (op.kind == OpKind::kCursor) channel_of[op.result] = op.As<ir::CursorAttrs>().channel;
@@ -60,7 +71,8 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
     }
     if (op.kind == OpKind::kTensorCopy || op.kind == OpKind::kTensorRefresh) expected.copies += steps;
     if (op.kind == OpKind::kTensorShift) expected.shifts += steps * op.As<ir::TensorShiftAttrs>().issues;
-    if (op.kind == OpKind::kMmaRegisters) expected.wgmma += steps * program.Blocks(role, op.As<ir::MmaAttrs>());
+    if (op.kind == OpKind::kMmaRegisters)
+      expected.wgmma += steps * BlocksOf(program, role, op.As<ir::MmaAttrs>(), counts_rows);
     if (op.kind == OpKind::kTmaStore || op.kind == OpKind::kStorePixels) ++expected.stores;
     if (op.kind == OpKind::kMmaCommit) ++expected.commits;
     if (op.kind == OpKind::kLoadRows) {
@@ -84,7 +96,8 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
       const bool one = pixels != nullptr && pixels->column != ir::PixelLoadAttrs::kEveryColumn;
       expected.loads += one ? 1 : channel.tiles[tile].layout.Boxes();
     }
-    Count(program, op.body, channel_of, role, expected);
+    const bool loop_counts_rows = op.kind == OpKind::kFor && op.operands.size() > 2;
+    Count(program, op.body, channel_of, role, counts_rows || loop_counts_rows, expected);
   }
 }
 
@@ -122,7 +135,7 @@ Status CheckPtx(std::string_view whole, const ir::Program& program) {
   Expected expected;
   for (const ir::Role& role : program.roles) {
     std::map<ir::ValueId, int> channel_of;
-    Count(program, role.body, channel_of, role, expected);
+    Count(program, role.body, channel_of, role, false, expected);
   }
   const std::pair<std::string_view, int> rules[] = {{"tcgen05.mma", expected.mma},
                                                     {"wgmma.mma_async", expected.wgmma},

@@ -6,6 +6,14 @@
 #include "ir/layout.h"
 
 namespace laneshift::compiler {
+
+namespace {
+
+constexpr double kLargeGroup = 1.5;   // rows of a large group, in averages
+constexpr double kMaskedPart = 0.75;  // of the rows of a masked group that count, in estimates
+
+}  // namespace
+
 WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
   const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
     return base::CeilDiv(extent, tile * cluster) * cluster;
@@ -36,10 +44,13 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     plan.batches = groups;
     plan.source = masked ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
     plan.estimated_rows = static_cast<double>(plan.tile_rows);
+    const auto of_group = [&](int64_t all) { return static_cast<double>(all) / static_cast<double>(groups); };
+    const auto most_rows = static_cast<double>(contraction.group_rows);
+    plan.group_rows = masked ? kMaskedPart * most_rows : of_group(contraction.m);
+    plan.skips_blocks = (masked ? most_rows : kLargeGroup * plan.group_rows) <= static_cast<double>(unit_rows);
     // Of a group that may have any size the last row of tiles is half filled, on average.
     if (!masked) {
-      const auto of_group = [&](int64_t all) { return static_cast<double>(all) / static_cast<double>(groups); };
-      const double average = of_group(contraction.m) / static_cast<double>(unit_rows) + 0.5;
+      const double average = plan.group_rows / static_cast<double>(unit_rows) + 0.5;
       plan.estimated_rows = std::clamp(average, 1.0, std::max(1.0, of_group(units))) * schedule.cluster_m;
     }
   }
@@ -49,6 +60,13 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
   // A resident B belongs to one column of tiles: with waves of whole rows, a CTA returns to its own column.
   if (schedule.b_keep > 0) plan.column_step = plan.tile_columns;
   return plan;
+}
+
+// The last block of a group is half filled, on average.
+double WorkPlan::MultipliedRows(int block) const {
+  if (!skips_blocks) return 1;
+  const double multiplied = std::max<double>(block, group_rows + block / 2);
+  return std::min(1.0, multiplied / (estimated_rows * tile_m));
 }
 
 WorkPlan PlanWork(const Problem& problem, const Schedule& schedule) {

@@ -35,7 +35,14 @@ struct WorkPlan {
   // Tiles along m of one matrix as estimates take them: of groups of rows, whose sizes only the device knows, an
   // average.
   double estimated_rows = 0;
+  double group_rows = 0;  // of a group, on average, where only the device knows them
+  // Groups usually have one row of tiles. Then warpgroups multiply no block of rows that has none of the group: the
+  // tile ends earlier. Where CTAs compute rows of tiles of one group, with the same B, each would read B by itself: as
+  // long as all tiles take as long as each other, L2 reads it once for all (ADR 0073).
+  bool skips_blocks = false;
 
+  // The part of the tiles' rows that warpgroups multiply, as estimates take it; `block`: rows of one product.
+  double MultipliedRows(int block) const;
   // Bulk copies of A go on with rows of the next group where one ends.
   bool ContinuesGroups() const { return source == ir::WorkSource::kGroups || source == ir::WorkSource::kMaskedGroups; }
   int64_t Tiles() const { return tile_rows * tile_columns * batches; }
