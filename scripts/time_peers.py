@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times DeepGEMM, and PyTorch where it has the operation, as `laneshift bench` times: one JSON object a line.
 
-  scripts/time_peers.py DEEPGEMM FILE     a checkout of deepseek-ai/DeepGEMM that is built in place, and a file of problems:
-                                          bench/gemm_fp8_block.txt, bench/grouped_fp8_block.txt or bench/grouped_bf16.txt
-  scripts/time_peers.py sizes FILE        the sizes of groups, for laneshift's --group-sizes, and the problem
+  scripts/time_peers.py DEEPGEMM FILE [CALLS]   a checkout of deepseek-ai/DeepGEMM that is built in place, and a file of problems:
+                                                bench/gemm_fp8_block.txt, bench/grouped_fp8_block.txt or bench/grouped_bf16.txt
+  scripts/time_peers.py sizes FILE              the sizes of groups, for laneshift's --group-sizes, and the problem
 
-Operands are uniform in [-1, 1) and rotate through at least 200 MB; calls follow each other without a pause; medians of 72.
+Operands are uniform in [-1, 1) and rotate through at least 200 MB; calls follow each other without a pause; medians of CALLS,
+72 if they are not given: as many as laneshift bench --rounds, since a GPU at its limit of power slows down within 100 ms.
 Groups have 0.7 to 1.3 times the mean, masked ones 0.54 to 1 times m, drawn at random. Groups of DeepGEMM are padded to whole
 multiples of the rows (layout=k: of the elements of K) that it asks for, which are neither counted nor stored by laneshift.
 """
@@ -16,7 +17,7 @@ import random
 import re
 import sys
 
-ROTATED_BYTES, ROUNDS, REPEATS = 200 << 20, 24, 3
+ROTATED_BYTES, CALLS, REPEATS = 200 << 20, 72, 3
 RUN = 128
 
 
@@ -169,8 +170,8 @@ def operand_bytes(line, of):
     return size * max(1, len(of.sizes)) * of.n * of.k + rows * (size * of.k + 2 * of.n)
 
 
-def median_us(torch, make, count):
-    """Of the calls that `make` returns, each with other operands, `count` of them in rotation."""
+def median_us(torch, make, count, timed):
+    """Of `timed` of the calls that `make` returns, each with other operands, `count` of them in rotation."""
     sets, calls = [make() for _ in range(count)], 0
 
     def call():
@@ -182,7 +183,7 @@ def median_us(torch, make, count):
         call()
     times = []
     for _ in range(REPEATS):
-        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(ROUNDS)]
+        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(math.ceil(timed / REPEATS))]
         torch.cuda.synchronize()
         torch.cuda._sleep(4_000_000)  # the host gets ahead
         for _ in range(3):
@@ -197,7 +198,7 @@ def median_us(torch, make, count):
 
 
 def main():
-    source, path = sys.argv[1:]
+    source, path, *timed = sys.argv[1:]
     if source == "sizes":
         for line, extents in problems(path):
             print(",".join(map(str, group_sizes(line, extents))), line)
@@ -209,7 +210,7 @@ def main():
         of = Operands(deep_gemm, torch, line, extents)
         count = max(2, math.ceil(ROTATED_BYTES / operand_bytes(line, of)))
         for name, make in peers_of(line).items():
-            us = median_us(torch, lambda: make(of), count)
+            us = median_us(torch, lambda: make(of), count, int(timed[0]) if timed else CALLS)
             print(json.dumps({"problem": line, "peer": name, "peer_us": round(us, 2)}), flush=True)
             torch.cuda.empty_cache()
 

@@ -177,10 +177,10 @@ SETS = [
 ]
 
 
-# Sets of grouped GEMMs: types, layout, peer.
-def grouped_sets():
+# Sets of grouped GEMMs on a chip: types, layout, peer.
+def grouped_sets(chip):
     sets = []
-    for types, name in (("e4m3, scale=block", "grouped_fp8_block_h100"), ("bf16", "grouped_bf16_h100")):
+    for types, name in (("e4m3, scale=block", f"grouped_fp8_block_{chip}"), ("bf16", f"grouped_bf16_{chip}")):
         for layout in ("contiguous", "masked", "k"):
             of = [row for row in rows_of(name) if (re.search(r"layout=(\w+)", row["problem"]) or ["", "contiguous"])[1] == layout]
             for peer in dict.fromkeys(row["peer"] for row in of):

@@ -136,16 +136,16 @@ def fp8_block_picture():
     ], series, Axis(RATIO, [0.8, 0.9, 1, 1.1, 1.2], 0.76, 1.24, log=True), right=120, reference=1)
 
 
-def grouped_picture():
+def grouped_picture(chip):
     def name(row):
         e = extents(row["problem"])
         layout = re.search(r"layout=(\w+)", row["problem"])
         return f"{e['groups']} × {e['m']} × {e['n']} × {e['k']}" + (f", {layout[1]}" if layout else "")
     series = [Series("e4m3, scale=block", "dot", BLUE), Series("bf16", "ring", ORANGE)]
     of_deepgemm = lambda row: row["peer"] == "DeepGEMM"
-    fp8, bf16 = rows_of("grouped_fp8_block_h100", of_deepgemm), rows_of("grouped_bf16_h100", of_deepgemm)
+    fp8, bf16 = rows_of(f"grouped_fp8_block_{chip}", of_deepgemm), rows_of(f"grouped_bf16_{chip}", of_deepgemm)
     rows = [(row, [ratio(row), None]) for row in fp8] + [(row, [None, ratio(row)]) for row in bf16]
-    return dot_plot("Grouped GEMM (groups × m × n × k) against DeepGEMM on an H100", [
+    return dot_plot(f"Grouped GEMM (groups × m × n × k) against DeepGEMM on an {chip.upper()}", [
         Row(name(row), values, f"{ratio(row):.3f}", low=ratio(row) < 0.97) for row, values in sorted(rows, key=lambda r: ratio(r[0]))
     ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.46, log=True), right=120, reference=1)
 
@@ -324,7 +324,8 @@ PICTURES = {
     "gemv": gemv_picture,
     "fp8": fp8_picture,
     "fp8_block": fp8_block_picture,
-    "grouped": grouped_picture,
+    "grouped": lambda: grouped_picture("h200"),
+    "grouped_h100": lambda: grouped_picture("h100"),
     "sparse": sparse_picture,
     "operand_types": operand_types_picture,
     "nvfp4": nvfp4_picture,
