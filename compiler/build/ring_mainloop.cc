@@ -10,16 +10,16 @@ void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile
   if (sums.slot_metadata.InSlots() && !sums.promotes) return WritePairs(b, sums, tile);
   if (sums.Scales(tile)) sums.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
   if (!tile.begun) {
-    return ForEachBlock(b, tile, KLoop::First(b, tile.corner), k_.EndOf(b, tile.corner), 1,
-                        [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
+    return LoopOverBlocks(b, tile, KLoop::First(b, tile.corner), k_.EndOf(b, tile.corner), 1,
+                          [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
   }
   WriteBlock(b, sums, tile, b.Constant(0), true);
-  ForEachBlock(b, tile, b.Constant(1), k_.BlocksOf(b, tile.corner), 1,
-               [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
+  LoopOverBlocks(b, tile, b.Constant(1), k_.BlocksOf(b, tile.corner), 1,
+                 [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
 }
 
-void RingMainloop::ForEachBlock(Builder& b, const ProductTile& tile, ValueId first, ValueId end, int step,
-                                const std::function<void(ValueId)>& write) {
+void RingMainloop::LoopOverBlocks(Builder& b, const ProductTile& tile, ValueId first, ValueId end, int step,
+                                  const std::function<void(ValueId)>& write) {
   std::vector<ValueId> operands = {first, end};
   if (tile.rows != ir::kNoValue) operands.push_back(tile.rows);
   const ValueId number = b.For(operands, {.step = step});
@@ -62,11 +62,11 @@ RingMainloop::Pairs RingMainloop::PairsOf(Builder& b, const Corner& corner) cons
 // has other registers; those of the block after that may have the same.
 void RingMainloop::WritePairs(Builder& b, const Accumulation& sums, const ProductTile& tile) const {
   const Pairs pairs = PairsOf(b, tile.corner);
-  ForEachBlock(b, tile, pairs.first, pairs.even_end, 2, [&](ValueId even) {
+  LoopOverBlocks(b, tile, pairs.first, pairs.even_end, 2, [&](ValueId even) {
     WriteBlock(b, sums, tile, even, false);
     WriteBlock(b, sums, tile, b.Add({even, b.Constant(1)}), false);
   });
-  ForEachBlock(b, tile, pairs.even_end, pairs.end, 1, [&](ValueId rest) { WriteBlock(b, sums, tile, rest, false); });
+  LoopOverBlocks(b, tile, pairs.even_end, pairs.end, 1, [&](ValueId rest) { WriteBlock(b, sums, tile, rest, false); });
 }
 
 // The sums of one accumulator are added while the products of the other run.
@@ -78,7 +78,7 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
   };
   const Pairs pairs = PairsOf(b, tile.corner);
   for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, pairs.first, place, place);
-  ForEachBlock(b, tile, pairs.first, pairs.even_end, 2, [&](ValueId even) {
+  LoopOverBlocks(b, tile, pairs.first, pairs.even_end, 2, [&](ValueId even) {
     const BlockFactors of_first = multiply(even, 0);
     const BlockFactors of_second = multiply(b.Add({even, b.Constant(1)}), 1);
     for (const int place : {0, 1}) sums.LoadScaleFactors(b, tile, even, 2 + place, place);
@@ -86,7 +86,7 @@ void RingMainloop::WriteAlternating(Builder& b, const Accumulation& sums, const 
     sums.Drain(b);
     sums.AddRegisters(b, of_second, 1);
   });
-  ForEachBlock(b, tile, pairs.even_end, pairs.end, 1, [&](ValueId rest) {
+  LoopOverBlocks(b, tile, pairs.even_end, pairs.end, 1, [&](ValueId rest) {
     const BlockFactors of_last = multiply(rest, 0);
     sums.Drain(b);
     sums.AddRegisters(b, of_last, 0);

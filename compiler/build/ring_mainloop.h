@@ -29,8 +29,8 @@ class RingMainloop final : public Mainloop {
   Issued Multiply(ir::Builder& b, const Accumulation& sums, const ProductTile& tile, ir::ValueId number, int into,
                   bool begun = false) const;
   // A loop over blocks of K. Blocks of rows of which none counts are not multiplied in it.
-  static void ForEachBlock(ir::Builder& b, const ProductTile& tile, ir::ValueId first, ir::ValueId end, int step,
-                           const std::function<void(ir::ValueId)>& write);
+  static void LoopOverBlocks(ir::Builder& b, const ProductTile& tile, ir::ValueId first, ir::ValueId end, int step,
+                             const std::function<void(ir::ValueId)>& write);
   // The blocks two by two, and one after them where their number is odd.
   struct Pairs {
     ir::ValueId first, even_end, end;

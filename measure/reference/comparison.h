@@ -23,6 +23,7 @@ struct Comparison {
   double reference_squares = 0;  // sum of ref^2
   double rounding_squares = 0;   // sum of (ref rounded to the output type - ref)^2: the error of every kernel
   int64_t compared = 0;
+  int64_t ranged = 0;             // of these, compared with the range that the arithmetic allows
   int64_t not_finite = 0;         // NaN or infinite in D but finite in the reference: wrong, or never written
   int64_t first_not_finite = -1;  // index in D, counted through all dimensions
   int64_t outside = 0;            // beyond every value that the arithmetic allows (docs/numerics.md)
@@ -56,6 +57,7 @@ struct Comparison {
     reference_squares += part.reference_squares;
     rounding_squares += part.rounding_squares;
     compared += part.compared;
+    ranged += part.ranged;
     not_finite += part.not_finite;
     outside += part.outside;
     if (first_outside < 0 || (part.first_outside >= 0 && part.first_outside < first_outside)) {

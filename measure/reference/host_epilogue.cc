@@ -213,6 +213,7 @@ void HostEpilogue::Count(const HostTensor& d, int64_t row, int64_t column, const
   if (!std::isfinite(out) && std::isfinite(reference)) return CountBad(index, into.not_finite, into.first_not_finite);
   if (!std::isfinite(reference)) return;  // the inputs overflow; nothing to compare
   const double allowed = range.Nearest(out);
+  into.ranged += each_;
   if (each_ && std::abs(out - allowed) > HalfPlace(d.shape.type, allowed))
     CountBad(index, into.outside, into.first_outside);
   const double nearest = by_range_ ? allowed : reference;

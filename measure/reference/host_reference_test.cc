@@ -244,6 +244,24 @@ TEST(ReferenceFinds, OneProductThatIsMissingInOneElementOfMany) {
   }
 }
 
+// A sum that nearly cancels is as far off as any other, which is much of it.
+TEST(ReferenceAllows, OneSumThatCancels) {
+  const GemmProblem p = Parse("gemm m=1 n=1 k=16 a=f16 d=f32");
+  HostOperands operands = RandomOperands(p);
+  for (int64_t q = 0; q < p.k; ++q) {
+    StoreElement(operands.a.bytes.data(), p.a, q, q == 0 ? 1 : q == 1 ? -1 + 0x1p-10 : 0);
+    StoreElement(operands.b.bytes.data(), p.b, q, 1);
+  }
+  HostTensor d = HostTensor::Poisoned(Stored(p, OperandRole::kD));
+  const auto failure = [&](double off) {
+    StoreElement(d.bytes.data(), p.d, 0, 0x1p-10 + off);
+    return FailureOf(CompareAll(p, operands, d), p, target::Targets()[0]);
+  };
+  EXPECT_EQ(failure(0), std::nullopt);
+  EXPECT_EQ(failure(0x1p-25), std::nullopt) << "the place at which the tensor core cuts a product of 1";
+  EXPECT_TRUE(failure(0x1p-14));
+}
+
 // The tensor core cuts addends relative to the exponent of the largest, and that of a subnormal f16 is the least normal
 // one: the smaller products of such a row lose their last bits.
 TEST(ReferenceAllows, WhatSubnormalOperandsLose) {
