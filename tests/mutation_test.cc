@@ -60,7 +60,8 @@ enum Kernel {
   kStores100,
   kSparse90,
   kAsync90,
-  kAsync100
+  kAsync100,
+  kBlocks90
 };
 // Which kernel of the plan.
 struct KernelFacts {
@@ -77,6 +78,8 @@ constexpr const char* kThreadsOnly = "tile=64x16x64 stages=2 cluster=1x1 a_load=
 // The last piece of a row is inside in part.
 constexpr const char* kInPieces = "gemm m=104 n=80 k=331 lda=336 ldb=336";
 constexpr const char* kAsync = "tile=64x16x64 stages=4 cluster=1x1 a_load=async b_load=async d_store=direct";
+// Warpgroups that have no row of a group, and others.
+constexpr const char* kBlocks = "tile=128x32x64 stages=2 rows=m math=2 cluster=1x1";
 constexpr const char* kPacked = "tile=64x16x64 stages=2 cluster=1x1 a_load=pack b_load=pack";
 constexpr const char* kInWords = "tile=64x16x64 stages=2 cluster=1x1 d_store=rows";
 constexpr const char* kSharing = "tile=256x64x64 stages=2 rows=n math=1 split_k=1 cluster=1x1";
@@ -116,6 +119,7 @@ constexpr KernelFacts kKernels[] = {
     {"sm_90a", "gemm m=256 n=184 k=420 sparse=a", kSparse, 20},
     {"sm_90a", kInPieces, kAsync, 20},
     {"sm_100a", kInPieces, kAsync, 20},
+    {"sm_90a", "grouped_gemm groups=6 m=384 n=96 k=200", kBlocks, 20},
 };
 
 enum Edit { kDrop, kTrue, kReplace, kMoveAfter };
