@@ -36,9 +36,9 @@ struct WorkPlan {
   // average.
   double estimated_rows = 0;
   double group_rows = 0;  // of a group, on average, where only the device knows them
-  // Groups usually have one row of tiles. Then warpgroups multiply no block of rows that has none of the group: the
-  // tile ends earlier. Where CTAs compute rows of tiles of one group, with the same B, each would read B by itself: as
-  // long as all tiles take as long as each other, L2 reads it once for all (ADR 0073).
+  // Groups usually have one row of tiles. Then warpgroups multiply no block of rows that has none of the group, and the
+  // tile ends earlier. CTAs that compute several rows of tiles of a group read the same B, which L2 reads once for all
+  // as long as their tiles take equally long (ADR 0073).
   bool skips_blocks = false;
 
   // The part of the tiles' rows that warpgroups multiply, as estimates take it; `block`: rows of one product.
