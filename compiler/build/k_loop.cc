@@ -21,9 +21,8 @@ ValueId KLoop::Blocks(Builder& b) const {
 }
 
 void KLoop::ForEachNumber(Builder& b, const Corner& corner, const std::function<void(ValueId)>& write) const {
-  if (!corner.IsPart()) return ForEach(b, BlocksOf(b, corner), write);
-  const ValueId number = b.For({corner.first, corner.end});
-  b.InBody([&] { write(number); });
+  const ValueId end = EndOf(b, corner);
+  ForEach(b, First(b, corner), end, write);
 }
 
 ValueId KLoop::First(Builder& b, const Corner& corner) { return corner.IsPart() ? corner.first : b.Constant(0); }

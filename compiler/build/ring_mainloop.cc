@@ -9,13 +9,10 @@ void RingMainloop::Write(Builder& b, const Accumulation& sums, const ProductTile
   if (sums.promotion == Promotion::kAlternating) return WriteAlternating(b, sums, tile);
   if (sums.slot_metadata.InSlots() && !sums.promotes) return WritePairs(b, sums, tile);
   if (sums.Scales(tile)) sums.LoadScaleFactors(b, tile, KLoop::First(b, tile.corner), 0, 0);
-  if (!tile.begun) {
-    return LoopOverBlocks(b, tile, KLoop::First(b, tile.corner), k_.EndOf(b, tile.corner), 1,
-                          [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
-  }
-  WriteBlock(b, sums, tile, b.Constant(0), true);
-  LoopOverBlocks(b, tile, b.Constant(1), k_.BlocksOf(b, tile.corner), 1,
-                 [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
+  if (tile.begun) WriteBlock(b, sums, tile, b.Constant(0), true);
+  const ValueId end = k_.EndOf(b, tile.corner);
+  const ValueId first = tile.begun ? b.Constant(1) : KLoop::First(b, tile.corner);
+  LoopOverBlocks(b, tile, first, end, 1, [&](ValueId number) { WriteBlock(b, sums, tile, number, false); });
 }
 
 void RingMainloop::LoopOverBlocks(Builder& b, const ProductTile& tile, ValueId first, ValueId end, int step,
