@@ -527,6 +527,8 @@ struct Op {
     if (work->source == WorkSource::kPartsOfK) return least + kWorkPartArguments;
     return least + (operands.size() > kWorkTileOperands ? kWorkSliceArguments : 0);
   }
+  // Of a loop: whether an operand says how many rows of the tile count in it.
+  bool CountsRows() const { return kind == OpKind::kFor && operands.size() > 2; }
   // How many such ops make up a block of K.
   int PartsOfBlock() const {
     const auto* mma = std::get_if<MmaScaledAttrs>(&attrs);

@@ -171,10 +171,7 @@ void RoleEmitter::If(const Op& op) {
   e_.If(Index(op, 0), [&] { EmitBody(op.body); });
 }
 
-void RoleEmitter::For(const Op& op) {
-  if (op.operands.size() > 2) return ForRows(op);
-  Loop(op, Index(op, 1));
-}
+void RoleEmitter::For(const Op& op) { op.CountsRows() ? ForRows(op) : Loop(op, Index(op, 1)); }
 
 void RoleEmitter::Loop(const Op& op, Value* end) {
   e_.For(Index(op, 0), end, op.As<ir::ForAttrs>().step, [&](Value* index) {

@@ -96,8 +96,7 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
       const bool one = pixels != nullptr && pixels->column != ir::PixelLoadAttrs::kEveryColumn;
       expected.loads += one ? 1 : channel.tiles[tile].layout.Boxes();
     }
-    const bool loop_counts_rows = op.kind == OpKind::kFor && op.operands.size() > 2;
-    Count(program, op.body, channel_of, role, counts_rows || loop_counts_rows, expected);
+    Count(program, op.body, channel_of, role, counts_rows || op.CountsRows(), expected);
   }
 }
 

@@ -36,6 +36,20 @@ TEST(PlanWork, CountsTilesOfTheKernel) {
   EXPECT_EQ(stale.tile_rows, (8 * 128 + 119) / 120);
 }
 
+// Where a large group, of 1.5 times the average size, has one row of tiles.
+TEST(PlanWork, SkipsBlocksOfGroupsOfOneRowOfTiles) {
+  constexpr const char* kGroups = "grouped_gemm groups=6 m=480 n=200 k=64";
+  constexpr const char* kMasked = "grouped_gemm groups=6 m=250 n=200 k=64 layout=masked";
+  EXPECT_TRUE(WorkOf(kGroups, "tile=128x64").skips_blocks);
+  EXPECT_FALSE(WorkOf(kGroups, "tile=64x64").skips_blocks);
+  EXPECT_TRUE(WorkOf(kGroups, "tile=64x64 cluster=2x1").skips_blocks);
+  EXPECT_TRUE(WorkOf(kMasked, "tile=256x64").skips_blocks);
+  EXPECT_FALSE(WorkOf(kMasked, "tile=128x64").skips_blocks);
+  EXPECT_FALSE(WorkOf("gemm m=80 n=200 k=64", "tile=128x64").skips_blocks);
+  EXPECT_DOUBLE_EQ(WorkOf(kGroups, "tile=256x64").MultipliedRows(64), (80.0 + 32) / 256);
+  EXPECT_DOUBLE_EQ(WorkOf(kGroups, "tile=64x64").MultipliedRows(64), 1);
+}
+
 // Sizes of groups are unknown: one more row of tiles for each group that can have rows.
 TEST(PlanWork, BoundsTheTilesOfGroups) {
   const WorkPlan work = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64", "tile=64x64 d_store=rows");
