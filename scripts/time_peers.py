@@ -204,13 +204,14 @@ def main():
             print(",".join(map(str, group_sizes(line, extents))), line)
         return
     sys.path.insert(0, source)
+    calls = int(timed[0]) if timed else CALLS
     import deep_gemm
     import torch
     for line, extents in problems(path):
         of = Operands(deep_gemm, torch, line, extents)
         count = max(2, math.ceil(ROTATED_BYTES / operand_bytes(line, of)))
         for name, make in peers_of(line).items():
-            us = median_us(torch, lambda: make(of), count, int(timed[0]) if timed else CALLS)
+            us = median_us(torch, lambda: make(of), count, calls)
             print(json.dumps({"problem": line, "peer": name, "peer_us": round(us, 2)}), flush=True)
             torch.cuda.empty_cache()
 

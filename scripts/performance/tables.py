@@ -347,7 +347,7 @@ def grouped_sustained():
     short = {(row["problem"], row["peer"]): row for name in ("grouped_fp8_block_h200", "grouped_bf16_h200") for row in rows_of(name)}
     of = lambda row: short[row["problem"], row["peer"]]
     return table(["problem", "peer", "72 calls: us", "its us", "its / ours", "400 calls: us", "its us", "its / ours"],
-                 [[code(row["problem"].removeprefix("grouped_gemm ").replace(" a=e4m3 b=e4m3 d=bf16", " a=e4m3").replace(" a=bf16 b=bf16 d=bf16", "")),
+                 [[code(re.sub(r"^grouped_gemm | [bd]=\w+| a=bf16", "", row["problem"])),
                    row["peer"], of(row)["us"], of(row)["peer_us"], f"{ratio(of(row)):.3f}", row["us"], row["peer_us"], f"{ratio(row):.3f}"]
                   for row in rows_of("grouped_sustained_h200") if row["us"] > 250])
 
