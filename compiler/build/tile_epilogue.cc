@@ -50,7 +50,8 @@ void TileEpilogue::ForEachPanelOfOverlap(Builder& b, const Accumulator& accumula
     return Panel{.number = number, .first = b.Mul({number, b.Constant(panel)}), .turn = turn, .columns = panel};
   };
   const auto write_turns = [&](int first, int end) {
-    ForEach(b, b.Constant(first), b.Constant(end), [&](ValueId turn) { write(panel_of(turn)); });
+    const ValueId end_turn = b.Constant(end);
+    ForEach(b, b.Constant(first), end_turn, [&](ValueId turn) { write(panel_of(turn)); });
   };
   if (plan_.reads_overlap_first) {
     std::vector<Panel> read;
