@@ -19,12 +19,15 @@ constexpr size_t kExhaustiveBatch = 16;
 constexpr int kScoutRounds = 20;
 constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled from rung to rung
 constexpr int kFinalRungs = 3;
+constexpr int kSeriesRounds = 162;  // more than those of any rung, by which trials are told apart
+static_assert(kSeriesRounds > kFinalRounds << (kFinalRungs - 1));
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials
 constexpr double kAlike = 1.005;          // times the best median: a difference that users would not notice counts as
                                           // noise
 // Words of a schedule with little influence: of candidates that differ only in these the first is tried first.
-constexpr std::array<std::string_view, 3> kMinorKeys = {"stages=", "filter_stages=", "raster="};
+// So the first batch has many tiles, whatever their clusters.
+constexpr std::array<std::string_view, 4> kMinorKeys = {"stages=", "filter_stages=", "raster=", "cluster="};
 constexpr double kDistanceWeight = 0.5;  // of a measurement, for every part in which the schedule differs
 constexpr double kMeanWeight = 0.1;      // of the mean of all measurements
 
@@ -232,15 +235,15 @@ class Searcher {
         Record(batch[i], std::move(checked[i]));
       }
     }
-    return passed.empty() ? Ok() : Time(passed, kScoutRounds);
+    return passed.empty() ? Ok() : Time(passed, kScoutRounds, TimingOrder::kInTurn);
   }
 
-  // Interleaved with the reference schedule, which is the first that was timed.
-  Status Time(const std::vector<size_t>& batch, int rounds) {
+  // With the reference schedule, which is the first that was timed.
+  Status Time(const std::vector<size_t>& batch, int rounds, TimingOrder order) {
     const bool among = !yardstick_ || std::find(batch.begin(), batch.end(), *yardstick_) != batch.end();
     std::vector<size_t> together = batch;
     if (!among) together.push_back(*yardstick_);
-    LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(together), rounds));
+    LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(together), rounds, order));
     const double drift = MeasureDrift(together, timed);
     for (size_t i = 0; i < batch.size(); ++i) {
       timed[i].drift = drift;
@@ -297,7 +300,13 @@ class Searcher {
     std::vector<size_t> finalists = Finalists();
     int rounds = kFinalRounds;
     for (int rung = 0; rung < kFinalRungs && finalists.size() > 1 && !Expired(); ++rung, rounds *= 2) {
-      if (!AreTimed(finalists, rounds)) LS_TRY(Time(finalists, rounds));
+      if (AreAtPowerLimit(finalists)) {
+        // Whoever is slower in turn may be faster by itself.
+        finalists = Finalists();
+        if (!AreTimed(finalists, kSeriesRounds)) LS_TRY(Time(finalists, kSeriesRounds, TimingOrder::kInSeries));
+        break;
+      }
+      if (!AreTimed(finalists, rounds)) LS_TRY(Time(finalists, rounds, TimingOrder::kInTurn));
       finalists = Survivors(std::move(finalists));
     }
     outcome_.winner = Winner(finalists);
@@ -306,21 +315,33 @@ class Searcher {
     return Ok();
   }
 
+  // Most of the time in which they were timed last.
+  bool AreAtPowerLimit(const std::vector<size_t>& finalists) const {
+    size_t all = 0, limited = 0;
+    for (const size_t i : finalists) {
+      for (const store::Sample& sample : outcome_.trials[i]->samples) limited += sample.conditions.AtPowerLimit();
+      all += outcome_.trials[i]->samples.size();
+    }
+    return 2 * limited > all;
+  }
+
   // By this search, or by one that was interrupted after it.
   bool AreTimed(const std::vector<size_t>& finalists, int rounds) const {
     return std::all_of(finalists.begin(), finalists.end(),
                        [&](size_t i) { return outcome_.trials[i]->samples.size() >= static_cast<size_t>(rounds); });
   }
 
-  // Those that are not significantly, or not noticeably, slower than the fastest.
+  // Those that are not significantly, or not noticeably, slower than the fastest. In series the clock wanders more than
+  // schedules differ, and its samples belong together: only their medians count.
   std::vector<size_t> Survivors(std::vector<size_t> finalists) const {
     std::erase_if(finalists, [&](size_t i) { return !outcome_.trials[i]->Timed(); });
     if (finalists.empty()) return finalists;
     SortByMedian(finalists);
     const Estimate best = EstimateFor(finalists.front());
+    const bool in_series = AreTimed(finalists, kSeriesRounds);
     std::erase_if(finalists, [&](size_t i) {
       const Estimate own = EstimateFor(i);
-      return own.low > best.high && own.median > kAlike * best.median;
+      return (in_series || own.low > best.high) && own.median > kAlike * best.median;
     });
     return finalists;
   }
@@ -360,6 +381,8 @@ std::string_view SearchKindName(SearchKind kind) {
   }
   LS_CHECK(false, "search kind out of range: ", static_cast<int>(kind));
 }
+
+std::string_view TimingOrderName(TimingOrder order) { return order == TimingOrder::kInTurn ? "turn" : "series"; }
 
 Result<SearchOutcome> Search(const std::vector<Candidate>& candidates, std::vector<std::optional<Trial>> known,
                              std::optional<size_t> previous, Bench& bench, const SearchOptions& options) {

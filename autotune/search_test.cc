@@ -20,6 +20,7 @@ using store::Verdict;
 struct Truth {
   double us = 0;
   Verdict verdict = Verdict::kPassed;
+  double power = 1;  // by which the time is multiplied where the device is at its limit and runs nothing else
 };
 
 class SimulatedBench : public Bench {
@@ -37,8 +38,9 @@ class SimulatedBench : public Bench {
     return trials;
   }
 
-  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds) override {
+  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds, TimingOrder order) override {
     ++timings;
+    in_series += order == TimingOrder::kInSeries;
     std::vector<Trial> trials(schedules.size());
     for (int round = 0; round < rounds; ++round) {
       // The clock steps for all alike, now and then by 15 %.
@@ -47,15 +49,18 @@ class SimulatedBench : public Bench {
       const double warm = std::pow(warming, timings - 1);
       for (size_t i = 0; i < schedules.size(); ++i) {
         const double noise = std::normal_distribution<double>(1, noise_)(random_);
-        trials[i].samples.push_back({truths_.at(PrintSchedule(schedules[i])).us * clock_ * warm * noise, {}});
+        const Truth& truth = truths_.at(PrintSchedule(schedules[i]));
+        const double power = order == TimingOrder::kInSeries ? truth.power : 1;
+        trials[i].samples.push_back({truth.us * power * clock_ * warm * noise, {.throttle_reasons = limited ? 4 : 0}});
       }
     }
     return trials;
   }
 
   std::map<std::string, int> checks;
-  int timings = 0;
+  int timings = 0, in_series = 0;
   double warming = 1;
+  bool limited = false;  // by power
 
  private:
   const std::map<std::string, Truth> truths_;
@@ -212,6 +217,27 @@ TEST(Search, InsideTheNoiseThePreviousWinnerStays) {
     other += Search(world.candidates, world.NothingKnown(), previous, bench, {})->winner != previous;
   }
   EXPECT_LE(other, 4);
+}
+
+// In turn all have the clock that the power of all allows; by itself the one that takes least is the fastest.
+TEST(Search, AtTheLimitOfPowerTheOneThatTakesLeastWins) {
+  std::vector<std::string> twins;
+  World world = Twins(twins);
+  world.truths[twins[1]] = {.us = 41, .power = 0.9};  // 2 % slower in turn
+  for (const bool limited : {false, true}) {
+    for (uint32_t seed = 0; seed < 10; ++seed) {
+      SimulatedBench bench(world.truths, 0.002, seed);
+      bench.limited = limited;
+      const auto outcome = Search(world.candidates, world.NothingKnown(), std::nullopt, bench, {});
+      EXPECT_EQ(world.candidates[*outcome->winner].name, twins[limited ? 1 : 0]) << "seed " << seed;
+      EXPECT_EQ(bench.in_series, limited ? 1 : 0);
+      // A search that is repeated, or was interrupted before it stored its choice, times nothing again.
+      SimulatedBench later(world.truths, 0.002, seed + 100);
+      const auto again = Search(world.candidates, outcome->trials, std::nullopt, later, {});
+      EXPECT_EQ(again->winner, outcome->winner);
+      EXPECT_EQ(later.timings, 0);
+    }
+  }
 }
 
 TEST(Search, WhatFailsIsTriedOnceAndNeverWins) {

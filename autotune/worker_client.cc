@@ -145,10 +145,11 @@ Result<std::vector<Trial>> WorkerClient::Check(const std::string& problem, const
 }
 
 Result<std::vector<Trial>> WorkerClient::Time(const std::string& problem, const std::vector<Schedule>& schedules,
-                                              int rounds) {
+                                              int rounds, TimingOrder order) {
   LS_TRY(OpenProblem(problem));
   Message request = Request("time", problem, schedules);
   request.Add("rounds", Cat(rounds));
+  request.Add("order", TimingOrderName(order));
   LS_ASSIGN(const Answer answer, Ask(request, TrialTimeout() * static_cast<int64_t>(schedules.size())));
   std::vector<Trial> trials(schedules.size());
   if (answer.reply) {
@@ -158,7 +159,7 @@ Result<std::vector<Trial>> WorkerClient::Time(const std::string& problem, const 
   }
   if (schedules.size() == 1) return std::vector<Trial>{answer.loss};
   for (size_t i = 0; i < trials.size(); ++i) {
-    LS_ASSIGN(std::vector<Trial> single, Time(problem, {schedules[i]}, rounds));
+    LS_ASSIGN(std::vector<Trial> single, Time(problem, {schedules[i]}, rounds, order));
     trials[i] = std::move(single.front());
   }
   return trials;

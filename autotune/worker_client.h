@@ -38,7 +38,8 @@ class WorkerClient {
 
   // As Bench, for one problem after the other.
   Result<std::vector<Trial>> Check(const std::string& problem, const std::vector<Schedule>& schedules);
-  Result<std::vector<Trial>> Time(const std::string& problem, const std::vector<Schedule>& schedules, int rounds);
+  Result<std::vector<Trial>> Time(const std::string& problem, const std::vector<Schedule>& schedules, int rounds,
+                                  TimingOrder order);
 
   // How many workers crashed because of candidates.
   int losses() const { return losses_; }
@@ -73,8 +74,8 @@ class WorkerBench : public Bench {
   Result<std::vector<Trial>> Check(const std::vector<Schedule>& schedules) override {
     return client_.Check(problem_, schedules);
   }
-  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds) override {
-    return client_.Time(problem_, schedules, rounds);
+  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds, TimingOrder order) override {
+    return client_.Time(problem_, schedules, rounds, order);
   }
 
  private:

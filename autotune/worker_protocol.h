@@ -3,7 +3,8 @@
 //   open     problem                        -> opened
 //   compile  problem, schedule...           -> compiled  verdict...
 //   check    problem, schedule              -> checked   verdict
-//   time     problem, schedule..., rounds   -> timed     sample...
+//   time     problem, schedule..., rounds, order
+//                                           -> timed     sample...
 //
 // A worker begins with `hello`, or with `error` if it cannot work. Every request may be answered by `error`.
 // Thread-safety: values and pure functions.

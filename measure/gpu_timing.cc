@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/statistics.h"
+#include "base/integer_math.h"
 #include "device/event.h"
 #include "ir/stored_tensor.h"
 
@@ -78,6 +79,18 @@ Result<std::vector<std::vector<Sample>>> TimeCalls(const device::Device& device,
   return samples;
 }
 
+namespace {
+
+// Of several calls in a row, each on the next set of operands.
+Call InARow(RotatingOperands& operands, const Contender& contender, int calls) {
+  return [&operands, &contender, calls]() -> Status {
+    for (int i = 0; i < calls; ++i) LS_TRY(contender(operands.Next()));
+    return Ok();
+  };
+}
+
+}  // namespace
+
 int CallsOfSample(const Problem& problem) {
   constexpr int kInARow = 8;
   return ir::ConstantOf(problem) != ConstantOperand::kNone ? kInARow : 1;
@@ -88,16 +101,38 @@ Result<std::vector<std::vector<Sample>>> TimeInterleaved(const device::Device& d
                                                          const std::vector<Contender>& contenders, int rounds,
                                                          int calls_of_sample, const ReadConditions& read_conditions) {
   std::vector<Call> calls;
-  for (const Contender& contender : contenders) {
-    calls.push_back([&operands, &contender, calls_of_sample]() -> Status {
-      for (int i = 0; i < calls_of_sample; ++i) LS_TRY(contender(operands.Next()));
-      return Ok();
-    });
-  }
+  for (const Contender& contender : contenders) calls.push_back(InARow(operands, contender, calls_of_sample));
   LS_ASSIGN(auto samples,
             TimeCalls(device, stream, calls, std::max(kMinWarmUpPasses, operands.size()), rounds, read_conditions));
   for (std::vector<Sample>& of_contender : samples) {
     for (Sample& sample : of_contender) sample.time_us /= calls_of_sample;
+  }
+  return samples;
+}
+
+Result<std::vector<std::vector<Sample>>> TimeInSeries(const device::Device& device, const device::Stream& stream,
+                                                      RotatingOperands& operands,
+                                                      const std::vector<Contender>& contenders, int rounds,
+                                                      const ReadConditions& read_conditions) {
+  constexpr int kTurns = 3;                   // there and back, and there again: what drifts does so for all
+  constexpr double kTurnMicroseconds = 60e3;  // an H200 is at its limit of power within 50 ms
+  LS_ASSIGN(const auto first, TimeInterleaved(device, stream, operands, contenders, kMinTimedCalls));
+  std::vector<std::vector<Sample>> samples(contenders.size());
+  const int rounds_of_turn = base::CeilDiv(rounds, kTurns);
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      const size_t own = turn % 2 == 0 ? i : contenders.size() - 1 - i;
+      const double us = std::max(1.0, autotune::EstimateOf(first[own]).median);
+      const int calls = std::max(1, static_cast<int>(kTurnMicroseconds / us / rounds_of_turn));
+      const auto settling = static_cast<size_t>(kTurnMicroseconds / us / calls) + 1;
+      const int now = std::min(rounds_of_turn, rounds - static_cast<int>(samples[own].size()));
+      LS_ASSIGN(auto timed,
+                TimeCalls(device, stream, {InARow(operands, contenders[own], calls)}, settling, now, read_conditions));
+      for (Sample& sample : timed.front()) {
+        sample.time_us /= calls;
+        samples[own].push_back(sample);
+      }
+    }
   }
   return samples;
 }

@@ -61,6 +61,13 @@ Result<std::vector<std::vector<store::Sample>>> TimeInterleaved(const device::De
                                                                 int calls_of_sample = 1,
                                                                 const ReadConditions& read_conditions = {});
 
+// `rounds` samples of each contender, which is timed by itself several times, each time after so long that the clock is
+// what its power allows. A sample is the mean of as many calls in a row as make the time as long again.
+Result<std::vector<std::vector<store::Sample>>> TimeInSeries(const device::Device& device, const device::Stream& stream,
+                                                             RotatingOperands& operands,
+                                                             const std::vector<Contender>& contenders, int rounds,
+                                                             const ReadConditions& read_conditions = {});
+
 // The median time of each contender in microseconds, over max(calls, kMinTimedCalls) rounds.
 Result<std::vector<double>> MedianMicroseconds(const device::Device& device, const device::Stream& stream,
                                                const DeviceOperands& operands, const std::vector<Contender>& contenders,

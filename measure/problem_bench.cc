@@ -130,7 +130,8 @@ Trial ProblemBench::Check(const Schedule& schedule) {
   return CheckOn(problem, host, *operands, **runnable);
 }
 
-Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, int rounds) {
+Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, int rounds,
+                                       autotune::TimingOrder order) {
   const Engine::Parts& parts = engine_.parts();
   if (parts.emulated) return MakeError(ErrorCode::kUnsupported, "an emulated device has no times");
   if (!rotating_) {
@@ -143,6 +144,8 @@ Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, i
   }
   ReadConditions read;
   if (nvml_) read = [this] { return nvml_->Read(); };
+  if (order == autotune::TimingOrder::kInSeries)
+    return TimeInSeries(parts.device, stream_, *rotating_, contenders, rounds, read);
   return TimeInterleaved(parts.device, stream_, *rotating_, contenders, rounds, CallsOfSample(problem_), read);
 }
 

@@ -19,6 +19,7 @@ namespace laneshift::measure {
 namespace {
 
 using autotune::Message;
+using autotune::TimingOrder;
 using autotune::Trial;
 using base::Cat;
 using store::Verdict;
@@ -115,7 +116,7 @@ class Server {
       if (trial.verdict == Verdict::kWrong) bench_.reset();
       return autotune::EncodeVerdicts("checked", {trial});
     }
-    if (request.kind == "time" && !schedules.empty()) return Time(schedules, request.Find("rounds"));
+    if (request.kind == "time" && !schedules.empty()) return Time(schedules, request);
     return MakeError(ErrorCode::kInternal, Cat("a worker does not know how to ", request.kind));
   }
 
@@ -141,10 +142,15 @@ class Server {
     return Ok();
   }
 
-  Result<Message> Time(const std::vector<Schedule>& schedules, std::string_view rounds) {
+  Result<Message> Time(const std::vector<Schedule>& schedules, const Message& request) {
+    const std::string_view rounds = request.Find("rounds"), order = request.Find("order");
     const auto count = base::ParseInt(rounds);
     if (!count || *count < 1) return MakeError(ErrorCode::kInternal, Cat("'", rounds, "' is no number of rounds"));
-    auto samples = bench_->Time(schedules, static_cast<int>(*count));
+    const bool in_series = order == TimingOrderName(TimingOrder::kInSeries);
+    if (!in_series && order != TimingOrderName(TimingOrder::kInTurn))
+      return MakeError(ErrorCode::kInternal, Cat("'", order, "' is no order of timing"));
+    auto samples =
+        bench_->Time(schedules, static_cast<int>(*count), in_series ? TimingOrder::kInSeries : TimingOrder::kInTurn);
     if (samples) return autotune::EncodeSamples(*samples);
     // Which of the schedules it was is unknown; the owner finds out.
     std::fprintf(stderr, "%s\n", samples.error().message.c_str());

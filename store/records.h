@@ -71,6 +71,11 @@ struct Conditions {
   std::optional<double> sm_mhz{}, memory_mhz{}, temperature_c{}, power_w{};
   std::optional<int64_t> throttle_reasons{};  // the driver's bit mask; 0: none
 
+  // Whether the clock was lowered so that the board takes no more power than it may (NVML: SwPowerCap).
+  bool AtPowerLimit() const {
+    constexpr int64_t kPowerCap = 4;
+    return throttle_reasons && (*throttle_reasons & kPowerCap) != 0;
+  }
   bool operator==(const Conditions&) const = default;
 };
 
