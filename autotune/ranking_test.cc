@@ -511,7 +511,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "41:686e6a98900f076eeeb3cff169f8d746";
+  constexpr std::string_view kChoices = "42:c9e7803016b5fcd0b5e4435f02adf3c7";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -19,7 +19,7 @@ constexpr size_t kExhaustiveBatch = 16;
 constexpr int kScoutRounds = 20;
 constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled from rung to rung
 constexpr int kFinalRungs = 3;
-constexpr int kSeriesRounds = 162;  // more than those of any rung, by which trials are told apart
+constexpr int kSeriesRounds = 162;  // more than those of any rung, by which trials are distinguished
 static_assert(kSeriesRounds > kFinalRounds << (kFinalRungs - 1));
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials

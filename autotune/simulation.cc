@@ -265,9 +265,12 @@ class RoleRun {
         time_.Spend(Bound::kEpilogue, StageClocks(step, machine));
         return true;
       case StepKind::kStore: {
+        // Of the copies of all warps, which go on one after the other: on average half are read before a warp's own.
         Begin(shared.stores);
-        shared.stores.Spend(share.store_bound, StoreClocks(step, share));
+        const double half = StoreClocks(step, share) / 2;
+        shared.stores.Spend(share.store_bound, half);
         stored_.push_back(shared.stores.After(Bound::kStore, machine.store_latency));
+        shared.stores.Spend(share.store_bound, half);
         return true;
       }
       case StepKind::kStoreWait: {

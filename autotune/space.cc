@@ -80,6 +80,7 @@ class ShapeList {
     // What is stored displaces what was loaded.
     const auto stored = static_cast<double>(ir::Stored(problem, ir::OperandRole::kD).Bytes());
     bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) + stored > cached;
+    a_stays_ = bytes(contraction_.a) < cached / 4;
   }
 
   std::vector<Schedule> List() {
@@ -422,7 +423,7 @@ class ShapeList {
   int64_t TilesOf(const Schedule& shape) const { return WorkOf(shape).Tiles(); }
 
   // In bands of the default height; if the cache cannot hold the operands, also in those for which a wave of tiles
-  // reads least.
+  // reads least, and where it holds A in one band of all rows, in which B is read once.
   void Add(Schedule shape) {
     AddPoint(shape);
     if (!bands_matter_ || shape.tile_m * shape.tile_n < kClusterArea || shape.split_k > 1) return;
@@ -432,9 +433,14 @@ class ShapeList {
     for (const int raster : kRasters) {
       if (WaveRows(work, shape, raster) < std::min(usual, WaveRows(work, shape, best))) best = raster;
     }
-    if (best == shape.raster) return;
-    shape.raster = best;
-    AddPoint(shape);
+    std::set<int> others = {best};
+    const auto* all = std::lower_bound(std::begin(kRasters), std::end(kRasters), work.tile_rows);
+    if (a_stays_ && work.tile_rows > shape.raster && all != std::end(kRasters)) others.insert(*all);
+    others.erase(shape.raster);
+    for (const int raster : others) {
+      shape.raster = raster;
+      AddPoint(shape);
+    }
   }
   // Rows of A and of B that the tiles computed at once read.
   double WaveRows(const compiler::WorkPlan& work, const Schedule& shape, int raster) const {
@@ -468,6 +474,7 @@ class ShapeList {
   const Target& target_;
   const TileColumns columns_ = ColumnsOfTiles();
   bool bands_matter_ = false;  // the cache cannot hold what bands share
+  bool a_stays_ = false;       // but all of A, next to what is read once
   std::vector<Schedule> shapes_;
   std::map<std::array<int, 3>, std::vector<size_t>> of_tile_;  // indices of shapes_
 };

@@ -31,13 +31,16 @@ struct Spread {
 
 Spread SpreadOf(const Pipeline& p, const Machine& machine) {
   const double sms = p.most_sms > 0 ? std::min<double>(p.most_sms, machine.sm_count) : machine.sm_count;
-  double groups = std::max(1.0, std::floor(sms / p.sms_per_tile));
-  groups = std::max(1.0, std::floor(groups / p.cta_multiple)) * p.cta_multiple;
+  const double at_once = std::max(1.0, std::floor(sms / p.sms_per_tile));
+  const double groups = std::max(1.0, std::floor(at_once / p.cta_multiple)) * p.cta_multiple;
+  // If the multiple is more than there are SMs, some CTAs begin when others have ended.
+  const double waves = std::ceil(groups / at_once);
   Spread spread;
-  spread.rounds = std::ceil(p.tiles / groups);
+  spread.rounds = std::ceil(p.tiles / groups) * waves;
   spread.active = std::min<double>(std::min(sms, groups * p.sms_per_tile), p.tiles * p.sms_per_tile / spread.rounds);
-  spread.last = (p.tiles - (spread.rounds - 1) * groups) * p.sms_per_tile;
-  spread.in_flight = std::min(p.tiles, groups * p.ctas_per_sm);
+  const double of_last = p.tiles - (spread.rounds / waves - 1) * groups;
+  spread.last = std::max(1.0, of_last - (waves - 1) * at_once) * p.sms_per_tile;
+  spread.in_flight = std::min(p.tiles, std::min(groups, at_once) * p.ctas_per_sm);
   return spread;
 }
 
@@ -83,7 +86,13 @@ struct Repeats {
 };
 Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& spread, const TileWindow& window) {
   const double room = machine.l2_bytes * 1e6 * kUseOfL2;
-  if (p.a.unique_bytes + p.b.unique_bytes <= room) return {};
+  const bool resident = p.b.tile_bytes == 0;  // B, in shared memory
+  if (p.a.unique_bytes + p.b.unique_bytes <= room) {
+    // What a band of tiles stores displaces what it has loaded, before the next band loads the same of B.
+    const double bands = std::ceil(p.tile_rows / std::min(p.raster, p.tile_rows));
+    const bool displaces = p.b.unique_bytes + (p.a.unique_bytes + p.stored_bytes) / bands > room;
+    return {.b = displaces && !resident ? bands : 1};
+  }
   const double a_at_once = p.a.unique_bytes * window.rows / p.tile_rows;
   const double b_at_once = p.b.unique_bytes * window.columns / p.tile_columns;
   Repeats shared, unshared = {.a = p.tile_columns, .b = p.tile_rows};
@@ -96,7 +105,6 @@ Repeats RepeatsOf(const Pipeline& p, const Machine& machine, const Spread& sprea
   } else {
     // The tile order is in bands: B is read for each of them unless it is resident, the band's part of A once.
     if (a_at_once > room) shared.a = std::ceil(p.tile_columns / window.columns);
-    const bool resident = p.b.tile_bytes == 0;  // in shared memory
     if (p.b.unique_bytes > room / 2 && !resident) shared.b = std::ceil(p.tile_rows / window.rows);
   }
   if (!InStep(p, spread)) {

@@ -114,18 +114,18 @@ Result<std::vector<std::vector<Sample>>> TimeInSeries(const device::Device& devi
                                                       RotatingOperands& operands,
                                                       const std::vector<Contender>& contenders, int rounds,
                                                       const ReadConditions& read_conditions) {
-  constexpr int kTurns = 3;                   // there and back, and there again: what drifts does so for all
-  constexpr double kTurnMicroseconds = 60e3;  // an H200 is at its limit of power within 50 ms
+  constexpr int kPasses = 3;                  // there and back, and there again: what drifts does so for all
+  constexpr double kPassMicroseconds = 60e3;  // an H200 is at its limit of power within 50 ms
   LS_ASSIGN(const auto first, TimeInterleaved(device, stream, operands, contenders, kMinTimedCalls));
   std::vector<std::vector<Sample>> samples(contenders.size());
-  const int rounds_of_turn = base::CeilDiv(rounds, kTurns);
-  for (int turn = 0; turn < kTurns; ++turn) {
+  const int rounds_of_pass = base::CeilDiv(rounds, kPasses);
+  for (int pass = 0; pass < kPasses; ++pass) {
     for (size_t i = 0; i < contenders.size(); ++i) {
-      const size_t own = turn % 2 == 0 ? i : contenders.size() - 1 - i;
+      const size_t own = pass % 2 == 0 ? i : contenders.size() - 1 - i;
       const double us = std::max(1.0, autotune::EstimateOf(first[own]).median);
-      const int calls = std::max(1, static_cast<int>(kTurnMicroseconds / us / rounds_of_turn));
-      const auto settling = static_cast<size_t>(kTurnMicroseconds / us / calls) + 1;
-      const int now = std::min(rounds_of_turn, rounds - static_cast<int>(samples[own].size()));
+      const int calls = std::max(1, static_cast<int>(kPassMicroseconds / us / rounds_of_pass));
+      const auto settling = static_cast<size_t>(kPassMicroseconds / us / calls) + 1;
+      const int now = std::min(rounds_of_pass, rounds - static_cast<int>(samples[own].size()));
       LS_ASSIGN(auto timed,
                 TimeCalls(device, stream, {InARow(operands, contenders[own], calls)}, settling, now, read_conditions));
       for (Sample& sample : timed.front()) {
