@@ -177,12 +177,21 @@ SETS = [
 ]
 
 
-# Sets of grouped GEMMs on a chip: types, layout, peer.
+# Grouped GEMMs on a chip, in one measurement or several.
+GROUPED = {"h200": ["grouped_contiguous_h200", "grouped_masked_h200"], "h100": ["grouped_fp8_block_h100", "grouped_bf16_h100"]}
+
+
+def grouped_rows(chip, of_fp8):
+    return [row for name in GROUPED[chip] for row in rows_of(name) if ("a=e4m3" in row["problem"]) == of_fp8]
+
+
+# Sets of them: types, layout, peer.
 def grouped_sets(chip):
     sets = []
-    for types, name in (("e4m3, scale=block", f"grouped_fp8_block_{chip}"), ("bf16", f"grouped_bf16_{chip}")):
+    for types, of_fp8 in (("e4m3, scale=block", True), ("bf16", False)):
         for layout in ("contiguous", "masked", "k"):
-            of = [row for row in rows_of(name) if (re.search(r"layout=(\w+)", row["problem"]) or ["", "contiguous"])[1] == layout]
+            of = [row for row in grouped_rows(chip, of_fp8)
+                  if (re.search(r"layout=(\w+)", row["problem"]) or ["", "contiguous"])[1] == layout]
             for peer in dict.fromkeys(row["peer"] for row in of):
                 rows = [row for row in of if row["peer"] == peer]
                 sets.append((f"{types}, {'layout=' if layout == 'k' else ''}{layout}, against {peer}", rows))

@@ -3,7 +3,7 @@ import re
 
 from drawing import INK
 from performance.charts import BLUE, GREEN, ORANGE, Axis, Point, Row, Series, dot_plot, scatter
-from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, label,
+from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, grouped_rows, label,
                                   lane_shift_layers, of_kind, ratio, rows_of, with_operands, with_sum, without_types, work)
 
 TUNED, FIRST, FLOOR = Series("tuned", "dot", BLUE), Series("first choice, no trial", "ring", ORANGE), Series(
@@ -142,8 +142,7 @@ def grouped_picture(chip):
         layout = re.search(r"layout=(\w+)", row["problem"])
         return f"{e['groups']} × {e['m']} × {e['n']} × {e['k']}" + (f", {layout[1]}" if layout else "")
     series = [Series("e4m3, scale=block", "dot", BLUE), Series("bf16", "ring", ORANGE)]
-    of_deepgemm = lambda row: row["peer"] == "DeepGEMM"
-    fp8, bf16 = rows_of(f"grouped_fp8_block_{chip}", of_deepgemm), rows_of(f"grouped_bf16_{chip}", of_deepgemm)
+    fp8, bf16 = ([row for row in grouped_rows(chip, of_fp8) if row["peer"] == "DeepGEMM"] for of_fp8 in (True, False))
     rows = [(row, [ratio(row), None]) for row in fp8] + [(row, [None, ratio(row)]) for row in bf16]
     return dot_plot(f"Grouped GEMM (groups × m × n × k) against DeepGEMM on an {chip.upper()}", [
         Row(name(row), values, f"{ratio(row):.3f}", low=ratio(row) < 0.97) for row, values in sorted(rows, key=lambda r: ratio(r[0]))

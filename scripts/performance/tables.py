@@ -1,7 +1,7 @@
 """The tables of docs/performance/, each a function without arguments that returns lines of Markdown."""
 import re
 
-from performance.measured import (MEASURED, SETS, extents, geometric_mean, grouped_sets, is_small, lane_shift_layers,
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, grouped_rows, grouped_sets, is_small, lane_shift_layers,
                                   of_kind, ratio, rows_of, with_operands, with_sum, without_types)
 
 
@@ -328,7 +328,7 @@ def fp8_block_h100_groups():
                    ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
 
 
-def grouped(name):
+def grouped(chip, of_fp8):
     """Rows of groups; with layout=k elements of K."""
     def line(row):
         used, e = int(row["setting"].split()[0]), extents(row["problem"])
@@ -337,19 +337,20 @@ def grouped(name):
         return [code(without_types(row["problem"]).replace(" scale=block", "").removeprefix("grouped_gemm ")), used,
                 code(row["schedule"]), row["us"], f"{2 * products / row['us'] / 1e6:.0f}", row["peer"], row["peer_us"],
                 f"{ratio(row):.3f}", first]
-    lines = [line(row) for row in rows_of(name)]
+    lines = [line(row) for row in grouped_rows(chip, of_fp8)]
     columns = ["problem", "rows in groups", "schedule", "us", "TFLOP/s", "peer", "its us", "its / ours", "first choice"]
     return table(columns, lines) if any(line[-1] for line in lines) else table(columns[:-1], [line[:-1] for line in lines])
 
 
 def grouped_sustained():
     """What 72 calls in a row take, and 400."""
-    short = {(row["problem"], row["peer"]): row for name in ("grouped_fp8_block_h200", "grouped_bf16_h200") for row in rows_of(name)}
+    rows = rows_of("grouped_sustained_h200")
+    short = {(row["problem"], row["peer"]): row for row in rows if row["setting"] == "72 calls"}
     of = lambda row: short[row["problem"], row["peer"]]
     return table(["problem", "peer", "72 calls: us", "its us", "its / ours", "400 calls: us", "its us", "its / ours"],
                  [[code(re.sub(r"^grouped_gemm | [bd]=\w+| a=bf16", "", row["problem"])),
                    row["peer"], of(row)["us"], of(row)["peer_us"], f"{ratio(of(row)):.3f}", row["us"], row["peer_us"], f"{ratio(row):.3f}"]
-                  for row in rows_of("grouped_sustained_h200") if row["us"] > 250])
+                  for row in rows if row["setting"] == "400 calls" and row["us"] > 250])
 
 
 def fp8_scales():
@@ -481,8 +482,9 @@ TABLES = {
     "fp8_block": fp8_block,
     "fp8_block_groups": fp8_block_groups,
     "fp8_block_h100_groups": fp8_block_h100_groups,
-    **{f"grouped_{types}_{chip}": lambda types=types, chip=chip: grouped(f"grouped_{types}_{chip}")
+    **{f"grouped_{types}_{chip}": lambda types=types, chip=chip: grouped(chip, types == "fp8_block")
        for types in ("fp8_block", "bf16") for chip in ("h200", "h100")},
+    "gemm_again": lambda: below(rows_of("gemm_bf16_again_h200"), 2, "cuBLASLt"),
     **{f"grouped_groups_{chip}": lambda chip=chip: groups(grouped_sets(chip), floors=False) for chip in ("h200", "h100")},
     "grouped_sustained": grouped_sustained,
     "fp8_scales": fp8_scales,
