@@ -424,6 +424,7 @@ TEST_P(ChooseOnTarget, BandsAreAnAxisWhereTheyMatter) {
   EXPECT_EQ(rasters("gemm m=1024 n=1024 k=4096"), std::set<int>{8});
   EXPECT_GT(rasters("gemm m=16384 n=16384 k=8192").size(), 1u);
   EXPECT_EQ(rasters("gemm m=128 n=65536 k=16384"), std::set<int>{8}) << "one row of tiles is one band";
+  EXPECT_TRUE(rasters("gemm m=4096 n=32768 k=512").contains(32)) << "A stays in the cache, D displaces B";
 }
 
 // Not for that of one tile among many.

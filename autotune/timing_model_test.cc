@@ -192,6 +192,29 @@ TEST(TimingModel, BandsDecideWhatMemoryDelivers) {
   EXPECT_LT(bytes("16"), bytes("64"));
 }
 
+// D of 268 MB displaces the B of 17 MB that each band loads; that of 4 MB does not, and nothing does with one band.
+TEST(TimingModel, WhatBandsStoreDisplacesWhatTheyReadAgain) {
+  const auto bytes = [](const char* problem, const char* raster) {
+    const std::string schedule = std::string("tile=128x192x128 stages=4 acc=1 math=2 raster=") + raster;
+    return Predict("sm_90a", problem, schedule.c_str()).memory_bytes;
+  };
+  constexpr const char* kWide = "gemm m=4096 n=32768 k=512 a=e4m3 b=e4m3 d=bf16 scale=block";
+  EXPECT_NEAR(bytes(kWide, "8") - bytes(kWide, "32"), 3 * 32768 * 512, 0.1 * 32768 * 512);
+  EXPECT_NEAR(bytes(kWide, "16") - bytes(kWide, "32"), 32768 * 512, 0.1 * 32768 * 512);
+  constexpr const char* kDeep = "gemm m=2048 n=1024 k=8192 a=e4m3 b=e4m3 d=bf16 scale=block";
+  EXPECT_EQ(bytes(kDeep, "8"), bytes(kDeep, "16"));
+}
+
+// Resident B: 256 columns of tiles are as many CTAs, of which 132 SMs run some after others.
+TEST(TimingModel, MoreColumnsThanSmsTakeSeveralWaves) {
+  const auto us = [](int n) {
+    const std::string problem = "gemm m=4096 n=" + std::to_string(n) + " k=512 a=e4m3 b=e4m3 d=bf16 scale=block";
+    return Predict("sm_90a", problem.c_str(), "tile=256x128x128 stages=4 acc=1 math=2 raster=1 b_keep=4").us;
+  };
+  EXPECT_GT(us(256 * 128), 1.7 * us(128 * 128));
+  EXPECT_GT(us(140 * 128), 1.7 * us(132 * 128)) << "a second wave of eight";
+}
+
 // Of a kernel that has tiles for many rounds.
 Pipeline LongPipeline(const target::Target& target) {
   const Problem problem = *ParseProblem("gemm m=8192 n=8192 k=16384");
