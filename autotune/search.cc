@@ -19,8 +19,10 @@ constexpr size_t kExhaustiveBatch = 16;
 constexpr int kScoutRounds = 20;
 constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled from rung to rung
 constexpr int kFinalRungs = 3;
-constexpr int kSeriesRounds = 162;  // more than those of any rung, by which trials are distinguished
-static_assert(kSeriesRounds > kFinalRounds << (kFinalRungs - 1));
+// In series: as many as no rung has, by which trials are distinguished. Slow calls are few, and each is long enough for
+// its clock.
+constexpr int kSeriesRounds = 162, kSlowSeriesRounds = 18;
+constexpr double kSlowCall = 5000;  // us
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials
 constexpr double kAlike = 1.005;          // times the best median: a difference that users would not notice counts as
@@ -303,7 +305,9 @@ class Searcher {
       if (AreAtPowerLimit(finalists)) {
         // Whoever is slower in turn may be faster by itself.
         finalists = Finalists();
-        if (!AreTimed(finalists, kSeriesRounds)) LS_TRY(Time(finalists, kSeriesRounds, TimingOrder::kInSeries));
+        const bool slow = EstimateFor(finalists.front()).median > kSlowCall;
+        if (!AreTimedInSeries(finalists))
+          LS_TRY(Time(finalists, slow ? kSlowSeriesRounds : kSeriesRounds, TimingOrder::kInSeries));
         break;
       }
       if (!AreTimed(finalists, rounds)) LS_TRY(Time(finalists, rounds, TimingOrder::kInTurn));
@@ -325,6 +329,13 @@ class Searcher {
     return 2 * limited > all;
   }
 
+  bool AreTimedInSeries(const std::vector<size_t>& finalists) const {
+    return std::all_of(finalists.begin(), finalists.end(), [&](size_t i) {
+      const size_t rounds = outcome_.trials[i]->samples.size();
+      return rounds == kSeriesRounds || rounds == kSlowSeriesRounds;
+    });
+  }
+
   // By this search, or by one that was interrupted after it.
   bool AreTimed(const std::vector<size_t>& finalists, int rounds) const {
     return std::all_of(finalists.begin(), finalists.end(),
@@ -338,7 +349,7 @@ class Searcher {
     if (finalists.empty()) return finalists;
     SortByMedian(finalists);
     const Estimate best = EstimateFor(finalists.front());
-    const bool in_series = AreTimed(finalists, kSeriesRounds);
+    const bool in_series = AreTimedInSeries(finalists);
     std::erase_if(finalists, [&](size_t i) {
       const Estimate own = EstimateFor(i);
       return (in_series || own.low > best.high) && own.median > kAlike * best.median;

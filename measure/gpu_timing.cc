@@ -116,7 +116,8 @@ Result<std::vector<std::vector<Sample>>> TimeInSeries(const device::Device& devi
                                                       const ReadConditions& read_conditions) {
   constexpr int kPasses = 3;                  // there and back, and there again: what drifts does so for all
   constexpr double kPassMicroseconds = 60e3;  // an H200 is at its limit of power within 50 ms
-  LS_ASSIGN(const auto first, TimeInterleaved(device, stream, operands, contenders, kMinTimedCalls));
+  constexpr int kFewRounds = 3;
+  LS_ASSIGN(const auto first, TimeInterleaved(device, stream, operands, contenders, kFewRounds));
   std::vector<std::vector<Sample>> samples(contenders.size());
   const int rounds_of_pass = base::CeilDiv(rounds, kPasses);
   for (int pass = 0; pass < kPasses; ++pass) {
