@@ -427,6 +427,21 @@ TEST_P(ChooseOnTarget, BandsAreAnAxisWhereTheyMatter) {
   EXPECT_TRUE(rasters("gemm m=4096 n=32768 k=512").contains(32)) << "A stays in the cache, D displaces B";
 }
 
+// 256 columns of the tile that is asked for are CTAs for two waves of SMs; if B is to be kept, they are allowed.
+TEST(ChooseSchedule, KeepsBForMoreColumnsThanSmsOnlyIfItIsAsked) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const auto kept = [&](const char* problem, const char* constraint) {
+    const auto chosen =
+        ChooseSchedule(*ParseProblem(problem), *ParseSchedule(constraint), target, target.default_sm_count);
+    EXPECT_TRUE(chosen) << problem << ": " << chosen.error().message;
+    return chosen ? chosen->b_keep : -1;
+  };
+  constexpr const char* kWide = "gemm m=4096 n=32768 k=512 a=e4m3 b=e4m3 d=bf16 scale=block";
+  EXPECT_EQ(kept(kWide, "tile=256x128x128"), 0);
+  EXPECT_EQ(kept(kWide, "tile=256x128x128 b_keep=4"), 4);
+  EXPECT_EQ(kept("gemm m=4096 n=17024 k=512 a=e4m3 b=e4m3 d=bf16 scale=block", "tile=256x128x128 b_keep=4"), 4);
+}
+
 // Not for that of one tile among many.
 TEST(ChooseSchedule, RefusesForWhatMostAreRefusedFor) {
   const auto reason = [](const char* target, const char* problem, const char* constraint) {

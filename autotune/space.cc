@@ -338,6 +338,8 @@ class ShapeList {
   // Resident B if it is small and each CTA has several tiles; in the narrowest tiles that hold it.
   void AddResident(Schedule shape) {
     if (contraction_.HasDeviceSizes()) return;
+    shape = constraint_.Apply(shape);
+    const bool asks = shape.b_keep > 0;
     if (shape.tile_m < kLeastResidentRows || TilesOf(shape) <= target_.default_sm_count) return;
     const Contraction contraction = contraction_.Under(problem_, shape);
     const compiler::ResidentOperand b = compiler::ResidentOf(contraction, shape);
@@ -348,7 +350,8 @@ class ShapeList {
     if (columns * shape.tile_n - b.columns >= (shape.rows == RowSide::kM ? 16 : 64)) return;
     if (columns > 1) {
       const auto idle = static_cast<double>(target_.default_sm_count % columns);
-      if (shape.tile_n < kLeastResidentColumns || idle > kMostIdle * target_.default_sm_count) return;
+      const bool pays = shape.tile_n >= kLeastResidentColumns && idle <= kMostIdle * target_.default_sm_count;
+      if (!pays && !asks) return;
       shape.raster = 1;
       if (constraint_.Apply(shape).raster != 1) return;
     }
