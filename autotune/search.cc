@@ -19,10 +19,13 @@ constexpr size_t kExhaustiveBatch = 16;
 constexpr int kScoutRounds = 20;
 constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled from rung to rung
 constexpr int kFinalRungs = 3;
-// In series: as many as no rung has, by which trials are distinguished. Slow calls are few, and each is long enough for
-// its clock.
+// In series: as many as no other timing has, by which trials are distinguished. Slow calls are few, and each is long
+// enough for its clock.
 constexpr int kSeriesRounds = 162, kSlowSeriesRounds = 18;
 constexpr double kSlowCall = 5000;  // us
+constexpr bool IsSeries(int rounds) { return rounds == kSeriesRounds || rounds == kSlowSeriesRounds; }
+static_assert(kFinalRungs == 3 && !IsSeries(kScoutRounds) && !IsSeries(kFinalRounds) && !IsSeries(2 * kFinalRounds) &&
+              !IsSeries(4 * kFinalRounds));
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials
 constexpr double kAlike = 1.005;          // times the best median: a difference that users would not notice counts as
@@ -237,7 +240,7 @@ class Searcher {
         Record(batch[i], std::move(checked[i]));
       }
     }
-    return passed.empty() ? Ok() : Time(passed, kScoutRounds, TimingOrder::kInTurn);
+    return passed.empty() ? Ok() : Time(passed, kScoutRounds, TimingOrder::kInterleaved);
   }
 
   // With the reference schedule, which is the first that was timed.
@@ -303,20 +306,25 @@ class Searcher {
     int rounds = kFinalRounds;
     for (int rung = 0; rung < kFinalRungs && finalists.size() > 1 && !Expired(); ++rung, rounds *= 2) {
       if (AreAtPowerLimit(finalists)) {
-        // Whoever is slower in turn may be faster by itself.
-        finalists = Finalists();
-        const bool slow = EstimateFor(finalists.front()).median > kSlowCall;
-        if (!AreTimedInSeries(finalists))
-          LS_TRY(Time(finalists, slow ? kSlowSeriesRounds : kSeriesRounds, TimingOrder::kInSeries));
+        LS_ASSIGN(finalists, TimedInSeries());
         break;
       }
-      if (!AreTimed(finalists, rounds)) LS_TRY(Time(finalists, rounds, TimingOrder::kInTurn));
+      if (!AreTimed(finalists, rounds)) LS_TRY(Time(finalists, rounds, TimingOrder::kInterleaved));
       finalists = Survivors(std::move(finalists));
     }
     outcome_.winner = Winner(finalists);
     // Finalists may fail when they are timed again.
     if (!outcome_.winner) outcome_.winner = Winner(Finalists());
     return Ok();
+  }
+
+  // All finalists anew: whoever is slower when interleaved may be faster by itself.
+  Result<std::vector<size_t>> TimedInSeries() {
+    std::vector<size_t> finalists = Finalists();
+    const bool slow = EstimateFor(finalists.front()).median > kSlowCall;
+    if (!AreTimedInSeries(finalists))
+      LS_TRY(Time(finalists, slow ? kSlowSeriesRounds : kSeriesRounds, TimingOrder::kInSeries));
+    return finalists;
   }
 
   // Most of the time in which they were timed last.
@@ -329,18 +337,14 @@ class Searcher {
     return 2 * limited > all;
   }
 
-  bool AreTimedInSeries(const std::vector<size_t>& finalists) const {
-    return std::all_of(finalists.begin(), finalists.end(), [&](size_t i) {
-      const size_t rounds = outcome_.trials[i]->samples.size();
-      return rounds == kSeriesRounds || rounds == kSlowSeriesRounds;
-    });
-  }
-
   // By this search, or by one that was interrupted after it.
   bool AreTimed(const std::vector<size_t>& finalists, int rounds) const {
-    return std::all_of(finalists.begin(), finalists.end(),
-                       [&](size_t i) { return outcome_.trials[i]->samples.size() >= static_cast<size_t>(rounds); });
+    return std::all_of(finalists.begin(), finalists.end(), [&](size_t i) { return RoundsOf(i) >= rounds; });
   }
+  bool AreTimedInSeries(const std::vector<size_t>& finalists) const {
+    return std::all_of(finalists.begin(), finalists.end(), [&](size_t i) { return IsSeries(RoundsOf(i)); });
+  }
+  int RoundsOf(size_t candidate) const { return static_cast<int>(outcome_.trials[candidate]->samples.size()); }
 
   // Those that are not significantly, or not noticeably, slower than the fastest. In series the clock wanders more than
   // schedules differ, and its samples belong together: only their medians count.
@@ -393,7 +397,16 @@ std::string_view SearchKindName(SearchKind kind) {
   LS_CHECK(false, "search kind out of range: ", static_cast<int>(kind));
 }
 
-std::string_view TimingOrderName(TimingOrder order) { return order == TimingOrder::kInTurn ? "turn" : "series"; }
+std::string_view TimingOrderName(TimingOrder order) {
+  return order == TimingOrder::kInterleaved ? "interleaved" : "series";
+}
+
+std::optional<TimingOrder> TimingOrderFrom(std::string_view name) {
+  for (const TimingOrder order : {TimingOrder::kInterleaved, TimingOrder::kInSeries}) {
+    if (name == TimingOrderName(order)) return order;
+  }
+  return std::nullopt;
+}
 
 Result<SearchOutcome> Search(const std::vector<Candidate>& candidates, std::vector<std::optional<Trial>> known,
                              std::optional<size_t> previous, Bench& bench, const SearchOptions& options) {

@@ -2,18 +2,17 @@
 //
 // A trial is one schedule that is compiled, checked against the reference and timed. Halving tries the first of the
 // ranking, then lets the measurements correct the predictions of similar schedules and tries the best of the rest. The
-// fastest are then timed again, in turn, with twice the rounds each time, until one is significantly faster than
+// fastest are then timed again, interleaved, with twice the rounds each time, until one is significantly faster than
 // all others. Exhaustive tries every schedule and ends in the same way. Among schedules without a significant
 // difference the previous winner stays, otherwise the one of the best prediction wins, so that two searches choose the
 // same.
 //
-// Where the device was at its limit of power, the fastest are timed in series instead: in turn all have the clock that
-// the power of all of them allows, by itself each has its own.
+// Where the device was at its limit of power, the fastest are timed in series instead: interleaved, all have the clock
+// that the power of all of them allows, by itself each has its own.
 //
-// Schedules that are timed together are otherwise timed in turn; between such batches the device may have warmed up and
-// slowed down. Therefore one schedule, the reference, is timed with every batch, and times of different batches are
-// compared after division by the drift of its own time. It takes part in the end, so that the winner is no slower than
-// it.
+// Between batches the device may have warmed up and slowed down. Therefore one schedule, the reference, is timed with
+// every batch, and times of different batches are compared after division by the drift of its own time. It takes part
+// in the end, so that the winner is no slower than it.
 //
 // Given the same measurements the outcome is the same. Thread-safety: none; the Bench is called from Search's thread.
 #pragma once
@@ -49,10 +48,11 @@ struct Trial {
 // The trial's time, as it would have been when the yardstick was first timed.
 Estimate EstimateOf(const Trial& trial);
 
-// In which order schedules are timed: in turn, call by call, so that all have the same clock; or each by itself for
+// In which order schedules are timed: interleaved, call by call, so that all have the same clock; or each by itself for
 // some time, so that each has the clock at which the power that it takes is the limit.
-enum class TimingOrder { kInTurn, kInSeries };
-std::string_view TimingOrderName(TimingOrder order);  // "turn", "series"
+enum class TimingOrder { kInterleaved, kInSeries };
+std::string_view TimingOrderName(TimingOrder order);  // "interleaved", "series"
+std::optional<TimingOrder> TimingOrderFrom(std::string_view name);
 
 // Where candidates are tried. An Error means that nothing more can be tried at all.
 class Bench {

@@ -21,7 +21,6 @@
 #include "compiler/legality/resident_operand.h"
 #include "compiler/legality/schedule_facts.h"
 #include "compiler/plan/work_plan.h"
-#include "ir/stored_tensor.h"
 
 namespace laneshift::autotune {
 namespace {
@@ -78,8 +77,7 @@ class ShapeList {
       return static_cast<double>(source.BytesOf(source.memory.Elements()));
     };
     // What is stored displaces what was loaded.
-    const auto stored = static_cast<double>(ir::Stored(problem, ir::OperandRole::kD).Bytes());
-    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) + stored > cached;
+    bands_matter_ = bytes(contraction_.a) + bytes(contraction_.b) + bytes(contraction_.d) > cached;
     a_stays_ = bytes(contraction_.a) < cached / 4;
   }
 

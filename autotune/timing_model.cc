@@ -36,10 +36,10 @@ Spread SpreadOf(const Pipeline& p, const Machine& machine) {
   // If the multiple is more than there are SMs, some CTAs begin when others have ended.
   const double waves = std::ceil(groups / at_once);
   Spread spread;
-  spread.rounds = std::ceil(p.tiles / groups) * waves;
+  const double tiles_of_cta = std::ceil(p.tiles / groups);
+  spread.rounds = tiles_of_cta * waves;
   spread.active = std::min<double>(std::min(sms, groups * p.sms_per_tile), p.tiles * p.sms_per_tile / spread.rounds);
-  const double of_last = p.tiles - (spread.rounds / waves - 1) * groups;
-  spread.last = std::max(1.0, of_last - (waves - 1) * at_once) * p.sms_per_tile;
+  spread.last = (p.tiles - (tiles_of_cta - 1) * groups - (waves - 1) * at_once) * p.sms_per_tile;
   spread.in_flight = std::min(p.tiles, std::min(groups, at_once) * p.ctas_per_sm);
   return spread;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "autotune/statistics.h"
-#include "base/integer_math.h"
 #include "device/event.h"
 #include "ir/stored_tensor.h"
 
@@ -81,12 +80,25 @@ Result<std::vector<std::vector<Sample>>> TimeCalls(const device::Device& device,
 
 namespace {
 
-// Of several calls in a row, each on the next set of operands.
-Call InARow(RotatingOperands& operands, const Contender& contender, int calls) {
-  return [&operands, &contender, calls]() -> Status {
-    for (int i = 0; i < calls; ++i) LS_TRY(contender(operands.Next()));
-    return Ok();
-  };
+// `rounds` samples of each contender, interleaved, after so many untimed passes: the mean of so many calls in a row,
+// each on the next set of operands.
+Result<std::vector<std::vector<Sample>>> TimeInARow(const device::Device& device, const device::Stream& stream,
+                                                    RotatingOperands& operands,
+                                                    const std::vector<Contender>& contenders, int calls_of_sample,
+                                                    size_t warm_up_passes, int rounds,
+                                                    const ReadConditions& read_conditions) {
+  std::vector<Call> calls;
+  for (const Contender& contender : contenders) {
+    calls.push_back([&operands, &contender, calls_of_sample]() -> Status {
+      for (int i = 0; i < calls_of_sample; ++i) LS_TRY(contender(operands.Next()));
+      return Ok();
+    });
+  }
+  LS_ASSIGN(auto samples, TimeCalls(device, stream, calls, warm_up_passes, rounds, read_conditions));
+  for (std::vector<Sample>& of_contender : samples) {
+    for (Sample& sample : of_contender) sample.time_us /= calls_of_sample;
+  }
+  return samples;
 }
 
 }  // namespace
@@ -100,14 +112,8 @@ Result<std::vector<std::vector<Sample>>> TimeInterleaved(const device::Device& d
                                                          RotatingOperands& operands,
                                                          const std::vector<Contender>& contenders, int rounds,
                                                          int calls_of_sample, const ReadConditions& read_conditions) {
-  std::vector<Call> calls;
-  for (const Contender& contender : contenders) calls.push_back(InARow(operands, contender, calls_of_sample));
-  LS_ASSIGN(auto samples,
-            TimeCalls(device, stream, calls, std::max(kMinWarmUpPasses, operands.size()), rounds, read_conditions));
-  for (std::vector<Sample>& of_contender : samples) {
-    for (Sample& sample : of_contender) sample.time_us /= calls_of_sample;
-  }
-  return samples;
+  const size_t warm_up_passes = std::max(kMinWarmUpPasses, operands.size());
+  return TimeInARow(device, stream, operands, contenders, calls_of_sample, warm_up_passes, rounds, read_conditions);
 }
 
 Result<std::vector<std::vector<Sample>>> TimeInSeries(const device::Device& device, const device::Stream& stream,
@@ -117,23 +123,18 @@ Result<std::vector<std::vector<Sample>>> TimeInSeries(const device::Device& devi
   constexpr int kPasses = 3;                  // there and back, and there again: what drifts does so for all
   constexpr double kPassMicroseconds = 60e3;  // an H200 is at its limit of power within 50 ms
   constexpr int kFewRounds = 3;
-  LS_ASSIGN(const auto first, TimeInterleaved(device, stream, operands, contenders, kFewRounds));
+  LS_ASSIGN(const auto few, TimeInterleaved(device, stream, operands, contenders, kFewRounds));
   std::vector<std::vector<Sample>> samples(contenders.size());
-  const int rounds_of_pass = base::CeilDiv(rounds, kPasses);
-  for (int pass = 0; pass < kPasses; ++pass) {
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      const size_t own = pass % 2 == 0 ? i : contenders.size() - 1 - i;
-      const double us = std::max(1.0, autotune::EstimateOf(first[own]).median);
-      const int calls = std::max(1, static_cast<int>(kPassMicroseconds / us / rounds_of_pass));
-      const auto settling = static_cast<size_t>(kPassMicroseconds / us / calls) + 1;
-      const int now = std::min(rounds_of_pass, rounds - static_cast<int>(samples[own].size()));
-      LS_ASSIGN(auto timed,
-                TimeCalls(device, stream, {InARow(operands, contenders[own], calls)}, settling, now, read_conditions));
-      for (Sample& sample : timed.front()) {
-        sample.time_us /= calls;
-        samples[own].push_back(sample);
-      }
-    }
+  for (size_t step = 0; step < kPasses * contenders.size(); ++step) {
+    const size_t pass = step / contenders.size(), place = step % contenders.size();
+    const int now = rounds * (static_cast<int>(pass) + 1) / kPasses - rounds * static_cast<int>(pass) / kPasses;
+    const size_t own = pass % 2 == 0 ? place : contenders.size() - 1 - place;
+    const double us = std::max(1.0, autotune::EstimateOf(few[own]).median);
+    const int calls = std::max(1, static_cast<int>(kPassMicroseconds / us / std::max(1, now)));
+    const auto settling = static_cast<size_t>(kPassMicroseconds / us / calls) + 1;
+    LS_ASSIGN(const auto timed,
+              TimeInARow(device, stream, operands, {contenders[own]}, calls, settling, now, read_conditions));
+    samples[own].insert(samples[own].end(), timed.front().begin(), timed.front().end());
   }
   return samples;
 }

@@ -19,7 +19,6 @@ namespace laneshift::measure {
 namespace {
 
 using autotune::Message;
-using autotune::TimingOrder;
 using autotune::Trial;
 using base::Cat;
 using store::Verdict;
@@ -143,14 +142,12 @@ class Server {
   }
 
   Result<Message> Time(const std::vector<Schedule>& schedules, const Message& request) {
-    const std::string_view rounds = request.Find("rounds"), order = request.Find("order");
+    const std::string_view rounds = request.Find("rounds"), name = request.Find("order");
     const auto count = base::ParseInt(rounds);
     if (!count || *count < 1) return MakeError(ErrorCode::kInternal, Cat("'", rounds, "' is no number of rounds"));
-    const bool in_series = order == TimingOrderName(TimingOrder::kInSeries);
-    if (!in_series && order != TimingOrderName(TimingOrder::kInTurn))
-      return MakeError(ErrorCode::kInternal, Cat("'", order, "' is no order of timing"));
-    auto samples =
-        bench_->Time(schedules, static_cast<int>(*count), in_series ? TimingOrder::kInSeries : TimingOrder::kInTurn);
+    const auto order = autotune::TimingOrderFrom(name);
+    if (!order) return MakeError(ErrorCode::kInternal, Cat("'", name, "' is no order of timing"));
+    auto samples = bench_->Time(schedules, static_cast<int>(*count), *order);
     if (samples) return autotune::EncodeSamples(*samples);
     // Which of the schedules it was is unknown; the owner finds out.
     std::fprintf(stderr, "%s\n", samples.error().message.c_str());
