@@ -147,6 +147,9 @@ Status RoleVerifier::CheckBarrier(const Op& op) {
   const auto& attrs = op.As<BarrierAttrs>();
   const bool waits = op.kind == OpKind::kBarrierWait;
   if (attrs.inverted && !waits) return Broken(8, "only a wait can be inverted");
+  const bool line = attrs.to == MulticastScope::kM || attrs.to == MulticastScope::kN;
+  if (attrs.in_order && (op.kind != OpKind::kBarrierArrive || !line || attrs.by != Unit::kWarp))
+    return Broken(8, "only a warp arrives in order, at the CTAs of a line");
   if (waits && attrs.to != MulticastScope::kOwn) return Broken(8, "a CTA can wait only at its own barriers");
   LS_TRY(CheckMulticastScope(attrs.to));
   if (!waits) {

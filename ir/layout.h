@@ -32,6 +32,8 @@ Swizzle WidestSwizzle(int row_bytes);
 //
 // Columns may overlap: each begins `step` rows after the one before, and one box writes the rows of all of them.
 struct SharedLayout {
+  static constexpr int kCopyAlignment = 128;  // bytes, of a bulk tensor copy in shared memory
+
   DataType type = DataType::kBf16;
   Axis outer_axis = Axis::kM, inner_axis = Axis::kK;
   int outer = 0, inner = 0;
@@ -47,8 +49,8 @@ struct SharedLayout {
   int RowBytes() const { return InnerBytes(inner); }
   int Span() const { return SpanBytes(swizzle); }
   int Bytes() const { return AllRows() * Span(); }
-  // A start at a multiple of this repeats the swizzle pattern from its beginning.
-  int Alignment() const { return (linear ? 1 : 8) * Span(); }
+  // A start at a multiple of this repeats the swizzle pattern from its beginning, and bulk tensor copies may go there.
+  int Alignment() const { return linear ? kCopyAlignment : 8 * Span(); }
   // Columns of one span, and the elements of one.
   int Columns() const { return (RowBytes() + Span() - 1) / Span(); }
   int ColumnElements() const { return RowBytes() < Span() ? inner : 8 * Span() / ElementBits(); }

@@ -29,19 +29,18 @@ Status RoleVerifier::CheckMulticastScope(MulticastScope to) const {
   return Broken(8, Cat("the cluster has one CTA to=", NameOf(to)));
 }
 
-// Bulk copies of one box for each column of the tile.
-Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, bool part) {
+// Bulk copies of one box for each column of the tile, of which each of so many CTAs brings a part.
+Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, int parts) {
   LS_TRY(Needs({map}));
   if (to != MulticastScope::kOwn && to != MulticastScope::kM && to != MulticastScope::kN)
     return Broken(8, "a copy goes to the CTAs along one axis of the cluster");
   LS_TRY(CheckMulticastScope(to));
-  const int parts = program_.Parts(to);
   const TileSlot& slot = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(tile)];
   const SharedLayout& box = program_.FindParam(map)->box;
   const auto* pixels = std::get_if<PixelLoadAttrs>(&op.attrs);
   const int bytes = pixels != nullptr ? pixels->Bytes(slot.layout, box) : BoxBytes(slot.layout, box);
   values_[op.operands[0]].tma_bytes += bytes * parts * program_.FillingCtas(ChannelOfSlot(op.operands[0]));
-  if (HasBox(slot.layout, box, parts, part)) return Ok();
+  if (HasBox(slot.layout, box, parts, pixels != nullptr)) return Ok();
   return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of tile ", slot.name));
 }
 
@@ -55,6 +54,8 @@ Status RoleVerifier::CheckLoad(const Op& op) {
     return Broken(8, "only loads by threads transpose, and not taps");
   if (attrs.component != OperandComponent::kElements && (op.kind != OpKind::kTmaLoad || attrs.halves))
     return Broken(8, "scale factors and metadata are loaded by bulk copies, and have no halves");
+  if (attrs.whole && (op.kind != OpKind::kTmaLoad || attrs.to == MulticastScope::kOwn))
+    return Broken(8, "only a multicast is of a whole tile");
   if (attrs.gathers && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kA || attrs.transposed))
     return Broken(8, "only loads by threads gather, and only rows of A");
   if (attrs.component == OperandComponent::kMetadata && attrs.operand != Operand::kA)
@@ -67,7 +68,8 @@ Status RoleVerifier::CheckLoad(const Op& op) {
       return Broken(8, "halves are for columns of B, and bulk copies bring them only where B is contiguous along k");
     if (op.kind == OpKind::kCopyLoad) LS_TRY(Needs({Binding::kColumns}));
   }
-  if (op.kind == OpKind::kTmaLoad) return FillByBoxes(op, attrs.tile, attrs.Map(), attrs.to, false);
+  if (op.kind == OpKind::kTmaLoad)
+    return FillByBoxes(op, attrs.tile, attrs.Map(), attrs.to, attrs.whole ? 1 : program_.Parts(attrs.to));
   if (attrs.to != MulticastScope::kOwn || program_.ctas != 1)
     return Broken(8, "only bulk copies go to other CTAs or serve pairs");
   LS_TRY(Needs({BaseOf(attrs.operand), PitchOf(attrs.operand), StrideOf(attrs.operand)}));
@@ -139,7 +141,7 @@ Status RoleVerifier::CheckLoadPixels(const Op& op) {
     return Broken(8, "a copy of a block fills all of a tile of its CTA");
   if (KindOf(attrs.map) != ParamKind::kTensorMap) return Broken(8, "map is not a tensor map");
   LS_TRY(FillTile(op, attrs.tile));
-  LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, true));
+  LS_TRY(FillByBoxes(op, attrs.tile, attrs.map, attrs.to, program_.Parts(attrs.to)));
   const SharedLayout& layout = ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout;
   if (!InRange(attrs.column, PixelLoadAttrs::kEveryColumn, layout.Columns()))
     return Broken(8, Cat("column=", attrs.column, " is not one of the tile's ", layout.Columns()));

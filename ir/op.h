@@ -118,6 +118,7 @@ struct BarrierAttrs {
   bool inverted = false;  // wait: for the phase before, which a fresh barrier passes
   Unit by = Unit::kThread;
   MulticastScope to = MulticastScope::kOwn;  // the CTAs at whose barriers of the slot it arrives
+  bool in_order = false;  // arrive: the same lane at all of these, at that of the first last, which may then go ahead
   bool operator==(const BarrierAttrs&) const = default;
 };
 struct ExpectAttrs {
@@ -145,10 +146,10 @@ struct LoadAttrs {
   Operand operand = Operand::kA;
   bool taps = false;  // inner indexes the channels of all taps of a filter, whose taps have any pitch (B, by threads)
   bool transposed = false;  // elements are contiguous in memory along the tile's outer axis (by threads)
-  MulticastScope to =
-      MulticastScope::kOwn;  // kM, kN: multicast; the box is one of several and goes to the same rows in all those CTAs
-  bool halves = false;       // along N, columns come alternately from two halves of B (of a group)
-  bool gathers = false;      // the rows of A are those that an index vector has for rows of the product (by threads)
+  MulticastScope to = MulticastScope::kOwn;  // kM, kN: multicast; a box goes to the same rows in all those CTAs
+  bool whole = false;    // of a multicast: the first of those CTAs brings all of the tile, otherwise each a part
+  bool halves = false;   // along N, columns come alternately from two halves of B (of a group)
+  bool gathers = false;  // the rows of A are those that an index vector has for rows of the product (by threads)
   OperandComponent component =
       OperandComponent::kElements;  // others: lines of 16 bytes of blocks of 128 rows (ir/stored_tensor.h)
   int piece = 0;                    // bytes of an asynchronous copy of a thread: 4, 8 or 16; 0: through its registers

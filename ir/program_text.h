@@ -156,7 +156,8 @@ template <> inline constexpr auto kFields<BarrierAttrs> = std::tuple{
     Field{"side", &BarrierAttrs::side},
     Field{"inverted", &BarrierAttrs::inverted, Presence::kOptional},
     Field{"by", &BarrierAttrs::by, Presence::kOptional},
-    Field{"to", &BarrierAttrs::to, Presence::kOptional}};
+    Field{"to", &BarrierAttrs::to, Presence::kOptional},
+    Field{"in_order", &BarrierAttrs::in_order, Presence::kOptional}};
 template <> inline constexpr auto kFields<ExpectAttrs> = std::tuple{
     Field{"bytes", &ExpectAttrs::bytes},
     Field{"leader", &ExpectAttrs::leader, Presence::kOptional}};
@@ -173,6 +174,7 @@ template <> inline constexpr auto kFields<LoadAttrs> = std::tuple{
     Field{"taps", &LoadAttrs::taps, Presence::kOptional},
     Field{"transposed", &LoadAttrs::transposed, Presence::kOptional},
     Field{"to", &LoadAttrs::to, Presence::kOptional},
+    Field{"whole", &LoadAttrs::whole, Presence::kOptional},
     Field{"halves", &LoadAttrs::halves, Presence::kOptional},
     Field{"gathers", &LoadAttrs::gathers, Presence::kOptional},
     Field{"component", &LoadAttrs::component, Presence::kOptional},

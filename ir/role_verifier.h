@@ -113,7 +113,7 @@ class RoleVerifier {
   Status Arrive(ValueId slot, Side side, int count);
   Status VerifyArrivals() const;
   Status FillTile(const Op& op, int tile);
-  Status FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, bool part);
+  Status FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, int parts);
   Status CheckMulticastScope(MulticastScope to) const;
   Status CheckLoad(const Op& op);
   Status CheckPieces(const Op& op);

@@ -160,7 +160,8 @@ void AddSlotMetadata(const Contraction& contraction, const Schedule& schedule, K
 
 // Those that the role that promotes applies to sums: in the slots of the ring after the operands, or, if another role
 // takes these, of a separate ring.
-void AddScaleTiles(const Schedule& schedule, const target::Target& target, KernelParts& parts) {
+void AddScaleTiles(const Schedule& schedule, const target::Target& target, const OperandParts& cluster,
+                   KernelParts& parts) {
   SlotScales& scales = parts.terms.scale_tiles;
   if (target.mma.AccumulatesInTensorMemory()) {
     scales.ring = static_cast<int>(parts.channels.size());
@@ -174,20 +175,19 @@ void AddScaleTiles(const Schedule& schedule, const target::Target& target, Kerne
       slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
     parts.loaders.push_back(
         std::make_unique<RunScaleLoader>(LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first},
-                                         operand, tiles, parts.source, scales.packed));
+                                         operand, tiles, cluster, parts.source, scales.packed));
     return first;
   };
-  constexpr int kGroup = 8;       // lines: columns of tiles are whole groups
   constexpr int kMostRows = 256;  // of a box
+  constexpr int kAlignedLines = ir::SharedLayout::kCopyAlignment / (ir::kFactorsOfLine * 4);
   // Rows of a group begin within a line.
   scales.aligned = parts.source != ir::WorkSource::kGroups;
   const int more = scales.aligned ? 0 : 1;
   const int count = schedule.tile_m + more > kMostRows ? 2 : 1, rows = schedule.tile_m / count;
-  const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kGroup);
+  const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kAlignedLines);
   scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows});
   scales.rows_of_tile = rows;
-  const int runs = base::RoundUp(ir::ScaleRunsOfTile(schedule.tile_n), kGroup);
-  scales.of_b = add(Operand::kB, {RunScaleTile(Operand::kB, runs)});
+  scales.of_b = add(Operand::kB, {RunScaleTile(Operand::kB, ir::ScaleRunsOfTile(schedule.tile_n))});
 }
 
 // Whether there are more tiles than SMs; of groups, of which half of the room of each is filled.
@@ -202,7 +202,12 @@ bool HasWaves(const Contraction& contraction, const Schedule& schedule, const ta
 }  // namespace
 
 ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
-  const OperandParts cluster(schedule, ir::HasSplitGateUp(contraction.epilogue()));
+  const bool scales_in_slots = ScalesComeInSlots(contraction, schedule, target);
+  // A slot with scale factors is full sooner with fewer copies in it (measured on an H200). Where CTAs share tiles
+  // along both axes, nothing but the parts of the others keeps one from passing a lap of a third.
+  const bool along_both = schedule.cluster_m > 1 && schedule.cluster_n > 1;
+  const bool whole = scales_in_slots && !target.mma.AccumulatesInTensorMemory() && !along_both;
+  const OperandParts cluster(schedule, ir::HasSplitGateUp(contraction.epilogue()), whole);
   const MatrixOperand a = MatrixOperandOf(contraction, schedule, Operand::kA, target);
   const MatrixOperand b = MatrixOperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
@@ -246,7 +251,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     AddBlocks(contraction, schedule, target, parts);
   } else {
     if (contraction.IsSparse()) AddSlotMetadata(contraction, schedule, parts);
-    if (ScalesComeInSlots(contraction, schedule, target)) AddScaleTiles(schedule, target, parts);
+    if (scales_in_slots) AddScaleTiles(schedule, target, cluster, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }
   parts.output = std::make_unique<MatrixOutput>(contraction);

@@ -30,6 +30,7 @@ void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& t
     b.TmaLoad(at, {.tile = target.tile,
                    .operand = matrix.operand,
                    .to = parts.MulticastScopeOf(matrix.operand),
+                   .whole = parts.IsWhole(matrix.operand),
                    .halves = halves});
   } else {
     b.CopyLoad(at, {.tile = target.tile,

@@ -8,12 +8,12 @@ using ir::MulticastScope;
 using ir::Operand;
 using ir::ValueId;
 
-int OperandParts::Count(Operand operand) const {
+int OperandParts::Sharers(Operand operand) const {
   return operand == Operand::kA ? schedule_.cluster_n : schedule_.cluster_m / schedule_.ctas;
 }
 
 MulticastScope OperandParts::MulticastScopeOf(Operand operand) const {
-  if (Count(operand) == 1) return MulticastScope::kOwn;
+  if (Sharers(operand) == 1) return MulticastScope::kOwn;
   return operand == Operand::kA ? MulticastScope::kN : MulticastScope::kM;
 }
 

@@ -17,7 +17,8 @@ ir::SharedLayout RunScaleTile(Operand operand, int lines) {
           .inner_axis = Axis::kK,
           .outer = lines,
           .inner = ir::kFactorsOfLine,
-          .swizzle = ir::Swizzle::kNone};
+          .swizzle = ir::Swizzle::kNone,
+          .linear = true};
 }
 
 void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
@@ -27,7 +28,12 @@ void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
 // Of A a row of the tensor map has a block of K, or four. Of B a row has a run of columns, of which the TMA copies
 // whole lines from multiples of a line on: the factors of the block of K and of its neighbours.
 OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& corner) const {
-  const ir::LoadAttrs attrs{.tile = target().tile, .operand = operand_, .component = ir::OperandComponent::kScales};
+  const bool whole = cluster_.IsWhole(operand_);
+  const ir::LoadAttrs attrs{.tile = target().tile,
+                            .operand = operand_,
+                            .to = whole ? cluster_.MulticastScopeOf(operand_) : ir::MulticastScope::kOwn,
+                            .whole = whole,
+                            .component = ir::OperandComponent::kScales};
   if (operand_ == Operand::kB) {
     const ValueId first = b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
     const int of_line = packed_ ? ir::PackedFactors::kOfLine : ir::kFactorsOfLine;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/build/operand_loader.h"
+#include "compiler/build/operand_parts.h"
 
 namespace laneshift::compiler {
 
@@ -16,16 +17,16 @@ ir::SharedLayout RunScaleTile(ir::Operand operand, int lines);
 
 // Adjacent tiles of a slot, each `rows` of A after the one before.
 struct RunScaleTiles {
-  ir::SharedLayout layout;
+  ir::SharedLayout layout{};
   int count = 1, rows = 0;
 };
 
 class RunScaleLoader final : public OperandLoader {
  public:
   // `packed`: a word has the factors of four blocks of K.
-  RunScaleLoader(const LoadTarget& target, ir::Operand operand, const RunScaleTiles& tiles, ir::WorkSource source,
-                 bool packed)
-      : OperandLoader(target), operand_(operand), tiles_(tiles), source_(source), packed_(packed) {}
+  RunScaleLoader(const LoadTarget& target, ir::Operand operand, const RunScaleTiles& tiles, const OperandParts& cluster,
+                 ir::WorkSource source, bool packed)
+      : OperandLoader(target), operand_(operand), tiles_(tiles), cluster_(cluster), source_(source), packed_(packed) {}
 
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
@@ -33,6 +34,7 @@ class RunScaleLoader final : public OperandLoader {
  private:
   const ir::Operand operand_;
   const RunScaleTiles tiles_;
+  const OperandParts cluster_;
   const ir::WorkSource source_;
   const bool packed_;
 };

@@ -62,6 +62,8 @@ void ClusterPlace::ComputeMasks(const ir::Program& program, Emitter& e, Value* r
   peers_[at(To::kM)] = {m, b.CreateAdd(line, lane)};
   peers_[at(To::kN)] = {n, on_n};
   peers_[at(To::kCross)] = {m + n - 1, b.CreateSelect(in_line, on_n, b.CreateAdd(line, other))};
+  for (int i = 0; i < m; ++i) ranks_[at(To::kM)].push_back(b.CreateAdd(line, e.C32(static_cast<uint32_t>(i))));
+  for (int i = 0; i < n; ++i) ranks_[at(To::kN)].push_back(b.CreateAdd(index_m_, e.C32(static_cast<uint32_t>(i * m))));
   peers_[at(To::kLeader)] = {1, leader};
   peers_[at(To::kAll)] = {m * n, lane};
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "compiler/emit/emitter.h"
 #include "ir/program.h"
@@ -34,6 +35,10 @@ class ClusterPlace {
     Value* rank = nullptr;
   };
   const Peers& PeersOf(ir::MulticastScope to) const { return peers_[static_cast<size_t>(to)]; }
+  // Of those along one axis, the rank of the one at index `place`.
+  Value* RankAt(ir::MulticastScope to, int place) const {
+    return ranks_[static_cast<size_t>(to)][static_cast<size_t>(place)];
+  }
 
  private:
   static constexpr size_t kMulticastScopes = static_cast<size_t>(ir::MulticastScope::kAll) + 1;
@@ -46,6 +51,7 @@ class ClusterPlace {
   Value* is_leader_ = nullptr;
   std::array<Value*, kMulticastScopes> copy_masks_{}, commit_masks_{};
   std::array<Peers, kMulticastScopes> peers_{};
+  std::array<std::vector<Value*>, kMulticastScopes> ranks_{};
 };
 
 }  // namespace laneshift::compiler

@@ -96,7 +96,9 @@ void RoleEmitter::BarrierExpect(const Op& op) {
   e_.If(b_.CreateICmpEQ(cx_.thread, e_.C32(0)), expect_here);
 }
 
-// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, one lane for each.
+// At its own barrier one thread arrives for each unit; at those of other CTAs the lanes of a warp, one lane for each,
+// or one lane at all. That at the first of a line is then after those at the others, and so is all that the first does
+// when it has seen it.
 void RoleEmitter::BarrierArrive(const Op& op) {
   const auto& attrs = op.As<ir::BarrierAttrs>();
   if (attrs.to == ir::MulticastScope::kOwn)
@@ -107,6 +109,12 @@ void RoleEmitter::BarrierArrive(const Op& op) {
     LS_CHECK(attrs.to == ir::MulticastScope::kAll, "an elected thread arrives at only some CTAs");
     for (int rank = 0; rank < peers.count; ++rank) e_.MbarrierArriveAt(barrier, e_.C32(static_cast<uint32_t>(rank)));
     return;
+  }
+  if (attrs.in_order) {
+    return ByUnit(attrs.by, [&] {
+      for (int place = peers.count; place-- > 0;)
+        e_.MbarrierArriveAt(barrier, cx_.cluster->RankAt(attrs.to, place), ScopeOf(SlotOf(op)));
+    });
   }
   e_.WarpSync();
   e_.If(b_.CreateICmpULT(cx_.lane, e_.C32(static_cast<uint32_t>(peers.count))),

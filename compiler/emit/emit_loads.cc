@@ -28,16 +28,19 @@ void RoleEmitter::TmaLoad(const Op& op) {
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   Value* tile = Tile(slot, attrs.tile);
   Value* map = cx_.Param(attrs.Map());
-  Value* part = PartOffset(attrs.to, layout, RowsOfBox(attrs.Map()));
+  Value* part = attrs.whole ? nullptr : PartOffset(attrs.to, layout, RowsOfBox(attrs.Map()));
   if (part != nullptr) tile = e_.Offset(tile, part);
-  for (int column = 0; column < layout.Columns(); ++column) {
-    Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
-    std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
-    // A dimension of two between k and the columns: the rows of the box alternate between the halves.
-    if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
-    e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), BarrierOfLoads(slot), map, at,
-                   cx_.cluster->CopyMask(attrs.to));
-  }
+  const auto copy = [&] {
+    for (int column = 0; column < layout.Columns(); ++column) {
+      Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
+      std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
+      // A dimension of two between k and the columns: the rows of the box alternate between the halves.
+      if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
+      e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), BarrierOfLoads(slot), map, at,
+                     cx_.cluster->CopyMask(attrs.to));
+    }
+  };
+  attrs.whole ? e_.If(b_.CreateICmpEQ(PlaceAlong(attrs.to), e_.C32(0)), copy) : copy();
 }
 
 // Each thread loads the indices of its rows once a tile, and keeps them for all blocks of K.
@@ -126,9 +129,13 @@ int RoleEmitter::RowsOfBox(ir::Binding map) const { return cx_.program.FindParam
 // start.
 Value* RoleEmitter::PartOffset(ir::MulticastScope to, const SharedLayout& layout, int rows) {
   if (to == ir::MulticastScope::kOwn) return nullptr;
-  Value* part = cx_.cluster->Index(to == ir::MulticastScope::kM ? ir::Axis::kM : ir::Axis::kN);
-  if (to == ir::MulticastScope::kM) part = b_.CreateUDiv(part, e_.C32(cx_.program.ctas));
-  return b_.CreateMul(part, e_.C32(rows * layout.Span()));
+  return b_.CreateMul(PlaceAlong(to), e_.C32(rows * layout.Span()));
+}
+
+// Which of the CTAs that a multicast goes to this one is.
+Value* RoleEmitter::PlaceAlong(ir::MulticastScope to) {
+  if (to == ir::MulticastScope::kN) return cx_.cluster->Index(ir::Axis::kN);
+  return b_.CreateUDiv(cx_.cluster->Index(ir::Axis::kM), e_.C32(cx_.program.ctas));
 }
 
 void RoleEmitter::CopyLoad(const Op& op) {

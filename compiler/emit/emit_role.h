@@ -131,6 +131,7 @@ class RoleEmitter {
   void LoadPixelBlock(const ir::Op& op);
   int RowsOfBox(ir::Binding map) const;
   Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, int rows);
+  Value* PlaceAlong(ir::MulticastScope to);
   Value* StampAddress(Value* position, size_t offset);
   void BeginStamps();
   void EndStamps();

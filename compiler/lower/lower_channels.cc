@@ -59,17 +59,23 @@ void ForEachOp(const std::vector<Op>& body, const std::function<void(const Op&)>
   }
 }
 
-// The producers that a consumer of the channel must signal an empty slot to: all whose copies go to that slot; of an
-// accumulator, and of a role's own ring, the leader of the pair; of a CLC response every CTA of the cluster. Of partial
-// sums those are also the consumers of a full slot.
-ir::MulticastScope MulticastScopeOf(const ir::Program& program, int channel) {
+// The producers that a consumer of a channel must signal an empty slot to.
+struct Producers {
+  ir::MulticastScope to = ir::MulticastScope::kOwn;
+  bool in_order = false;  // the first of them may fill the slot without the others
+};
+
+// All whose copies go to that slot; of an accumulator, and of a role's own ring, the leader of the pair; of a CLC
+// response every CTA of the cluster. Of partial sums those are also the consumers of a full slot.
+Producers ProducersOf(const ir::Program& program, int channel) {
   const ir::Channel& of = program.channels[channel];
-  if (of.stored) return ir::MulticastScope::kOwn;
-  if (of.space == ir::Space::kTensor) return program.ctas > 1 ? ir::MulticastScope::kLeader : ir::MulticastScope::kOwn;
-  if (of.space == ir::Space::kSums) return ir::MulticastScope::kAll;
+  if (of.stored) return {};
+  if (of.space == ir::Space::kTensor)
+    return {program.ctas > 1 ? ir::MulticastScope::kLeader : ir::MulticastScope::kOwn};
+  if (of.space == ir::Space::kSums) return {ir::MulticastScope::kAll};
   if (of.space == ir::Space::kClcResponses)
-    return program.ClusterSize() > 1 ? ir::MulticastScope::kAll : ir::MulticastScope::kOwn;
-  bool along_m = false, along_n = false;
+    return {program.ClusterSize() > 1 ? ir::MulticastScope::kAll : ir::MulticastScope::kOwn};
+  bool along_m = false, along_n = false, whole = false;
   for (const Role& role : program.roles) {
     std::map<ValueId, int> channel_of;
     ForEachOp(role.body, [&](const Op& op) {
@@ -80,10 +86,11 @@ ir::MulticastScope MulticastScopeOf(const ir::Program& program, int channel) {
                                                                    : op.As<ir::PixelLoadAttrs>().to;
       along_m |= to == ir::MulticastScope::kM;
       along_n |= to == ir::MulticastScope::kN;
+      whole |= op.kind == OpKind::kTmaLoad && op.As<ir::LoadAttrs>().whole;
     });
   }
-  if (along_m && along_n) return ir::MulticastScope::kCross;
-  return along_m ? ir::MulticastScope::kM : along_n ? ir::MulticastScope::kN : ir::MulticastScope::kOwn;
+  if (along_m && along_n) return {ir::MulticastScope::kCross};
+  return {along_m ? ir::MulticastScope::kM : along_n ? ir::MulticastScope::kN : ir::MulticastScope::kOwn, whole};
 }
 
 // CTAs of the cluster whose role arrives at one CTA's barrier; of commits, pairs.
@@ -93,7 +100,7 @@ int ArrivingCtas(const ir::Program& program, const Role& role, ir::MulticastScop
 }
 
 // Channels that the role fills and empties. A channel of ping-pong roles is emptied by one of them for each tile.
-void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& scopes) {
+void CountArrivals(ir::Program& program, const std::vector<Producers>& producers) {
   for (const Role& role : program.roles) {
     std::map<int, bool> puts, takes;
     std::set<int> passed;
@@ -112,19 +119,20 @@ void CountArrivals(ir::Program& program, const std::vector<ir::MulticastScope>& 
     }
     for (const auto& [channel, used] : takes) {
       if (later_role && passed.contains(channel)) continue;
-      program.channels[channel].empty_arrivals += Arrivals(EmptySignal(program, role, channel), role) *
-                                                  ArrivingCtas(program, role, scopes[static_cast<size_t>(channel)]);
+      program.channels[channel].empty_arrivals +=
+          Arrivals(EmptySignal(program, role, channel), role) *
+          ArrivingCtas(program, role, producers[static_cast<size_t>(channel)].to);
     }
   }
 }
 
 class RoleLowering {
  public:
-  RoleLowering(ir::Program& program, const Role& role, const std::vector<ir::MulticastScope>& scopes,
+  RoleLowering(ir::Program& program, const Role& role, const std::vector<Producers>& producers,
                const std::vector<int>& on_their_way)
       : program_(program),
         role_(role),
-        scopes_(scopes),
+        producers_(producers),
         on_their_way_(on_their_way),
         signals_(SignallingOf(role.kind)) {
     ForEachOp(role.body, [this](const Op& op) {
@@ -255,7 +263,9 @@ class RoleLowering {
         if (written || channel.own || space == ir::Space::kClcResponses) b.FenceProxy();
         b.BarrierArrive({slot}, {.side = side,
                                  .by = role_.elected ? Unit::kThread : Unit::kWarp,
-                                 .to = PeersOf(channel_of_.at(slot), side)});
+                                 .to = PeersOf(channel_of_.at(slot), side),
+                                 .in_order = side == Side::kEmpty &&
+                                             producers_[static_cast<size_t>(channel_of_.at(slot))].in_order});
         return;
       }
     }
@@ -336,7 +346,7 @@ class RoleLowering {
     const ir::Channel& of = program_.channels[channel];
     if (side == Side::kFull && of.stored && program_.ctas > 1) return ir::MulticastScope::kLeader;
     const bool sums = of.space == ir::Space::kSums;
-    return side == Side::kEmpty || sums ? scopes_[static_cast<size_t>(channel)] : ir::MulticastScope::kOwn;
+    return side == Side::kEmpty || sums ? producers_[static_cast<size_t>(channel)].to : ir::MulticastScope::kOwn;
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
@@ -344,7 +354,7 @@ class RoleLowering {
   // leader comes before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
     const ir::Channel& of = program_.channels[channel];
-    const bool single = scopes_[static_cast<size_t>(channel)] == ir::MulticastScope::kOwn && program_.ctas == 1;
+    const bool single = producers_[static_cast<size_t>(channel)].to == ir::MulticastScope::kOwn && program_.ctas == 1;
     if (single || of.own || (of.space == ir::Space::kTensor && !of.stored)) return;
     b.For({b.Constant(0), b.Constant(of.stages)});
     b.InBody([&] {
@@ -356,8 +366,8 @@ class RoleLowering {
 
   ir::Program& program_;
   const Role& role_;
-  const std::vector<ir::MulticastScope>& scopes_;  // per channel
-  const std::vector<int>& on_their_way_;           // per channel: slots that are sent late
+  const std::vector<Producers>& producers_;  // per channel
+  const std::vector<int>& on_their_way_;     // per channel: slots that are sent late
   const Signalling signals_;
   bool multiplies_ = false;  // into registers
   bool reads_metadata_ = false;
@@ -368,13 +378,13 @@ class RoleLowering {
 }  // namespace
 
 Status LowerChannels(ir::Program& program, const target::Target&) {
-  std::vector<ir::MulticastScope> scopes;
-  for (size_t i = 0; i < program.channels.size(); ++i) scopes.push_back(MulticastScopeOf(program, static_cast<int>(i)));
-  CountArrivals(program, scopes);
+  std::vector<Producers> producers;
+  for (size_t i = 0; i < program.channels.size(); ++i) producers.push_back(ProducersOf(program, static_cast<int>(i)));
+  CountArrivals(program, producers);
   std::vector<int> on_their_way;
   for (size_t i = 0; i < program.channels.size(); ++i)
     on_their_way.push_back(ir::SlotsOnTheirWay(program, static_cast<int>(i)));
-  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, scopes, on_their_way).LowerRole();
+  for (ir::Role& role : program.roles) role.body = RoleLowering(program, role, producers, on_their_way).LowerRole();
   program.stage = ir::Stage::kLowered;
   return Ok();
 }

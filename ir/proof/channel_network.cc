@@ -129,7 +129,10 @@ const std::vector<int>& ChannelNetwork::FilledCtas(const Process& process, const
   if (event.op == OpKind::kBarrierExpect || event.side == Side::kEmpty) return kNone;
   if (event.op == OpKind::kBarrierArrive) return ranks_.OfArrival(process.cta, MulticastScope::kOwn);
   if (event.op == OpKind::kMmaCommit) return ranks_.OfCommit(process.cta, event.to);
-  if (event.op != OpKind::kWorkRequest) return ranks_.OfCopy(process.cta, event.to);
+  if (event.op != OpKind::kWorkRequest) {
+    const std::vector<int>& ranks = ranks_.OfCopy(process.cta, event.to);
+    return event.whole && ranks.front() != process.cta ? kNone : ranks;
+  }
   // One request for the whole cluster.
   return process.cta == 0 ? ranks_.OfArrival(0, MulticastScope::kAll) : kNone;
 }

@@ -252,6 +252,7 @@ class RoleTracer {
     } else if (op.kind == OpKind::kTmaLoad) {
       const auto& attrs = op.As<LoadAttrs>();
       event.to = attrs.to;
+      event.whole = attrs.whole;
       event.amount = BoxBytes(tile(attrs.tile), program_.FindParam(attrs.Map())->box);
     } else if (op.kind == OpKind::kLoadRows) {
       const auto& attrs = op.As<RowLoadAttrs>();

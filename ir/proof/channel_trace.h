@@ -36,6 +36,7 @@ struct ChannelEvent {
   int inverted = 0;     // of a wait
   int64_t amount = 0;   // arrivals, or bytes, for each barrier that is reached
   int leader_only = 0;  // of an expect
+  bool whole = false;   // of a multicast: the first CTA that it reaches issues it
 };
 
 struct RoleTrace {
