@@ -205,6 +205,8 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_parts", "sm_100a", "grouped_gemm groups=4 m=256 n=256 k=2048 layout=k", "tile=128x128 stages=4"},
       {"gemm_block_scaled", "sm_90a", "gemm m=256 n=256 k=256 a=e4m3 scale=block", "tile=128x64x128 stages=5"},
       {"gemm_slot_scales", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block", "tile=128x160x128 stages=3"},
+      {"gemm_whole", "sm_90a", "gemm m=512 n=256 k=512 a=e4m3 scale=block",
+       "tile=256x128x128 stages=3 math=2 cluster=1x2"},
       {"gemm_slot_scales_rows_n", "sm_90a", "gemm m=256 n=256 k=512 a=e4m3 scale=block",
        "tile=128x256x128 stages=3 rows=n"},
       {"gemm_slot_scales_rows_n", "sm_100a", "grouped_gemm groups=4 m=1024 n=256 k=512 a=e4m3 scale=block",

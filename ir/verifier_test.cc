@@ -48,6 +48,8 @@ constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
 constexpr std::string_view kStores = "gemm_stored_factors_sm_100a_scheduled";
 constexpr std::string_view kStoresLowered = "gemm_stored_factors_sm_100a_lowered";
 constexpr std::string_view kSlotScales = "gemm_slot_scales_sm_90a_scheduled";
+constexpr std::string_view kWhole = "gemm_whole_sm_90a_scheduled";
+constexpr std::string_view kWholeLowered = "gemm_whole_sm_90a_lowered";
 constexpr std::string_view kColumnScales = "gemm_slot_scales_rows_n_sm_90a_scheduled";
 constexpr std::string_view kSharers = "gemm_sharers_sm_90a_scheduled";
 constexpr std::string_view kQuantized = "gemm_quantized_sm_100a_scheduled";
@@ -104,6 +106,8 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
                                       kDepthwise,
                                       kDepthwiseGradient,
                                       kSlotScales,
+                                      kWhole,
+                                      kWholeLowered,
                                       kGemv,
                                       kScaledGemv,
                                       kColumnScales,
@@ -227,6 +231,9 @@ constexpr Broken kBroken[] = {
     {8, kHopper, "vector=2", "vector=4", "vector=4 is not a power of two that divides runs of 2 within 16 bytes"},
     {8, kHopper, "drain channel=ab lag=1", "drain channel=ab lag=0", "a drain without lag"},
     {8, kLoweredGemm, "by=warp", "inverted", "only a wait can be inverted"},
+    {8, kWholeLowered, "to=n in_order", "in_order", "only a warp arrives in order, at the CTAs of a line"},
+    {8, kWhole, "operand=a to=n whole", "operand=a whole", "only a multicast is of a whole tile"},
+    {9, kWhole, "operand=a to=n whole", "operand=a to=n", "the box of map_a is not a column of tile a"},
     {8, kLoweredGemm, "bytes=49152", "bytes=0", "bytes is not positive"},
     {8, kPack, "tile=16x256x1", "tile=16x128x1", "is not 32 pieces of 16 bytes"},
     {8, kPack, "tile=16x256x1", "tile=18x256x1", "as many rows for each of 4 warps"},

@@ -182,7 +182,8 @@ TEST_P(GroupedGemm, TakesScaleFactorsOfBlocks) {
       ASSERT_TRUE(problem.has_value()) << problem.error().message;
       for (const char* order : {"eager", "late", "random:4"}) {
         const Engine engine = Open(order);
-        for (const char* schedule : {"tile=64x64x128 stages=2", "tile=128x64x128 stages=2 cluster=2x1"}) {
+        for (const char* schedule : {"tile=64x64x128 stages=2", "tile=128x64x128 stages=2 cluster=2x1",
+                                     "tile=64x64x128 stages=2 cluster=1x2"}) {
           for (const Case& c : cases) {
             const std::vector<int> groups = masked ? GroupsBySizes(c.offsets) : GroupsOf(c.offsets);
             std::vector<float> d(groups.size() * kN, kUntouched);

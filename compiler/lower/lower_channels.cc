@@ -261,14 +261,17 @@ class RoleLowering {
         // The async proxy will read what threads have written; it will overwrite what they have read.
         const bool written = space == ir::Space::kShared && side == Side::kFull;
         if (written || channel.own || space == ir::Space::kClcResponses) b.FenceProxy();
-        b.BarrierArrive({slot}, {.side = side,
-                                 .by = role_.elected ? Unit::kThread : Unit::kWarp,
-                                 .to = PeersOf(channel_of_.at(slot), side),
-                                 .in_order = side == Side::kEmpty &&
-                                             producers_[static_cast<size_t>(channel_of_.at(slot))].in_order});
+        Arrive(b, slot, channel_of_.at(slot), side);
         return;
       }
     }
+  }
+
+  void Arrive(ir::Builder& b, ValueId slot, int channel, Side side) const {
+    b.BarrierArrive({slot}, {.side = side,
+                             .by = role_.elected ? Unit::kThread : Unit::kWarp,
+                             .to = PeersOf(channel, side),
+                             .in_order = side == Side::kEmpty && producers_[static_cast<size_t>(channel)].in_order});
   }
 
   // Bulk copies will overwrite the metadata that threads have loaded from slots. The fence is executed while the MMAs
@@ -289,7 +292,7 @@ class RoleLowering {
 
   void ReleaseTrailing(ir::Builder& b, int channel) {
     const ValueId slot = b.Cursor({}, {.channel = channel, .trail = true});
-    b.BarrierArrive({slot}, {.side = Side::kEmpty, .by = Unit::kWarp, .to = PeersOf(channel, Side::kEmpty)});
+    Arrive(b, slot, channel, Side::kEmpty);
     b.Advance({slot});
   }
 
