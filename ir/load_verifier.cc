@@ -29,7 +29,7 @@ Status RoleVerifier::CheckMulticastScope(MulticastScope to) const {
   return Broken(8, Cat("the cluster has one CTA to=", NameOf(to)));
 }
 
-// Bulk copies of one box for each column of the tile, of which each of so many CTAs brings a part.
+// Bulk copies of one box for each column of the tile, of which `parts` CTAs bring a part each.
 Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, int parts) {
   LS_TRY(Needs({map}));
   if (to != MulticastScope::kOwn && to != MulticastScope::kM && to != MulticastScope::kN)

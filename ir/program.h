@@ -22,6 +22,7 @@
 // Clusters. `cluster_m` x `cluster_n` CTAs run together; a cluster's output tiles are adjacent, and all of its CTAs run
 // the same number of iterations, though a tile may be outside of D. The CTA of index (i, j) has rank i + cluster_m * j.
 // A bulk copy may multicast a part of a tile to all CTAs of the cluster along m or n; these CTAs bring the other parts.
+// Or the first of them brings the whole tile.
 // With `cluster_k` so many CTAs share each tile instead, and rank is the index along K: each multiplies a part of K,
 // puts its sums into a slot of a channel of partial sums, and, when all have, adds those of some columns of the tile in
 // the order of K. Such a channel is sent to, and released to, every CTA of the cluster. With `ctas` 2, CTAs of ranks 2p

@@ -32,7 +32,7 @@
 //     region around them; ids are dense and have the types that the program lists.
 //  8. Attributes are those of the op's row and in range; references point at something that exists.
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
-//     tensor map's box is a column of the tile that it fills; if the tile is multicast to several CTAs, as many boxes
+//     tensor map's box is a column of the tile that it fills; if several CTAs multicast the tile, as many boxes
 //     as there are such CTAs make up a column.
 // 10. Every channel has a role that produces it and one that consumes it, no role does both but of partial sums, and
 //     every tile is loaded; only one role reserves and retires a private ring.
