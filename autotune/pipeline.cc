@@ -78,7 +78,7 @@ void CountPartial(const Problem& problem, const Schedule& schedule, double parti
 
 // Blocks of rows that have no row of the group are not multiplied, where the loop over K says how many rows count.
 bool CountsRows(const std::vector<ir::Op>& body) {
-  return std::any_of(body.begin(), body.end(), [](const ir::Op& op) { return op.CountsRows() || CountsRows(op.body); });
+  return ir::AnyOp(body, [](const ir::Op& op) { return op.CountsRows(); });
 }
 void CountRows(const ir::Program& program, const compiler::WorkPlan& work, const target::Target& target,
                Pipeline& pipeline) {

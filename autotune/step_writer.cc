@@ -334,8 +334,7 @@ class StepWriter {
   // Whether there is an op with such attributes.
   template <typename Attrs>
   static bool Has(const std::vector<Op>& body) {
-    return std::any_of(body.begin(), body.end(),
-                       [](const Op& op) { return std::holds_alternative<Attrs>(op.attrs) || Has<Attrs>(op.body); });
+    return ir::AnyOp(body, [](const Op& op) { return std::holds_alternative<Attrs>(op.attrs); });
   }
   double Warpgroups() const { return static_cast<double>(role_.warps) / ir::kWarpgroupWarps; }
 

@@ -22,7 +22,7 @@ struct WorkerOptions {
   std::chrono::milliseconds start_timeout{120000};  // opening a GPU
   std::chrono::milliseconds open_timeout{600000};   // operands and reference of one problem
   std::chrono::milliseconds compile_timeout{180000};
-  // Of one check, and of one round of timing; zero: ten seconds on a GPU, an hour on an emulator.
+  // Of one check, and for each schedule of all rounds of a timing; zero: ten seconds on a GPU, an hour on an emulator.
   std::chrono::milliseconds trial_timeout{0};
   // Asked several times a second while the worker is waited for; then the worker is ended, and what it did has no
   // verdict: the call ends with kTimeout.

@@ -4,6 +4,7 @@
 // Thread-safety: values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -542,5 +543,11 @@ struct Op {
   }
   bool operator==(const Op&) const = default;
 };
+
+// Whether an op of the body, or of a body in it, has the property.
+template <typename Property>
+bool AnyOp(const std::vector<Op>& body, const Property& has) {
+  return std::any_of(body.begin(), body.end(), [&](const Op& op) { return has(op) || AnyOp(op.body, has); });
+}
 
 }  // namespace laneshift::ir

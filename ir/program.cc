@@ -136,19 +136,12 @@ int Program::Blocks(const Role& role) const {
   return role.kind == RoleKind::kMath ? Rows() / (kWarpRows * role.warps) : 1;
 }
 
-namespace {
-
-bool MultipliesByBlock(const std::vector<Op>& body) {
-  return std::any_of(body.begin(), body.end(), [](const Op& op) {
-    const auto* mma = std::get_if<MmaAttrs>(&op.attrs);
-    return (mma != nullptr && mma->block != MmaAttrs::kEveryBlock) || MultipliesByBlock(op.body);
-  });
-}
-
-}  // namespace
-
 int Program::AccumulatorColumns(const Role& role) const {
-  return Columns() * (MultipliesByBlock(role.body) ? 1 : Blocks(role));
+  const bool by_block = AnyOp(role.body, [](const Op& op) {
+    const auto* mma = std::get_if<MmaAttrs>(&op.attrs);
+    return mma != nullptr && mma->block != MmaAttrs::kEveryBlock;
+  });
+  return Columns() * (by_block ? 1 : Blocks(role));
 }
 
 const Param* Program::FindParam(Binding binding) const {

@@ -27,9 +27,7 @@ bool IsPingpong(const Program& program) {
 
 // Whether a loop processes several blocks of K per iteration, so that a tile may end with a remainder.
 bool GoesByMany(const std::vector<Op>& body) {
-  return std::any_of(body.begin(), body.end(), [](const Op& op) {
-    return (op.kind == OpKind::kFor && op.As<ForAttrs>().step > 1) || GoesByMany(op.body);
-  });
+  return AnyOp(body, [](const Op& op) { return op.kind == OpKind::kFor && op.As<ForAttrs>().step > 1; });
 }
 
 // The program's roles, reduced to what affects barriers; they are traced for one trip count after another.
