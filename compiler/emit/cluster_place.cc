@@ -55,15 +55,19 @@ void ClusterPlace::ComputeMasks(const ir::Program& program, Emitter& e, Value* r
   commit_masks_[at(To::kCross)] = narrow(b.CreateOr(along_m, along_n));
 
   // Of the cross, the line along n first, then the others of the line along m.
-  Value* on_n = b.CreateAdd(index_m_, b.CreateMul(lane, e.C32(static_cast<uint32_t>(m))));
+  const auto rank_on_m = [&](Value* place) { return b.CreateAdd(line, place); };
+  const auto rank_on_n = [&](Value* place) {
+    return b.CreateAdd(index_m_, b.CreateMul(place, e.C32(static_cast<uint32_t>(m))));
+  };
+  Value* on_n = rank_on_n(lane);
   Value* other = b.CreateSub(lane, e.C32(static_cast<uint32_t>(n)));
   other = b.CreateAdd(other, b.CreateZExt(b.CreateICmpUGE(other, index_m_), e.I32()));
   Value* in_line = b.CreateICmpULT(lane, e.C32(static_cast<uint32_t>(n)));
-  peers_[at(To::kM)] = {m, b.CreateAdd(line, lane)};
+  peers_[at(To::kM)] = {m, rank_on_m(lane)};
   peers_[at(To::kN)] = {n, on_n};
-  peers_[at(To::kCross)] = {m + n - 1, b.CreateSelect(in_line, on_n, b.CreateAdd(line, other))};
-  for (int i = 0; i < m; ++i) ranks_[at(To::kM)].push_back(b.CreateAdd(line, e.C32(static_cast<uint32_t>(i))));
-  for (int i = 0; i < n; ++i) ranks_[at(To::kN)].push_back(b.CreateAdd(index_m_, e.C32(static_cast<uint32_t>(i * m))));
+  peers_[at(To::kCross)] = {m + n - 1, b.CreateSelect(in_line, on_n, rank_on_m(other))};
+  for (int i = 0; i < m; ++i) ranks_[at(To::kM)].push_back(rank_on_m(e.C32(static_cast<uint32_t>(i))));
+  for (int i = 0; i < n; ++i) ranks_[at(To::kN)].push_back(rank_on_n(e.C32(static_cast<uint32_t>(i))));
   peers_[at(To::kLeader)] = {1, leader};
   peers_[at(To::kAll)] = {m * n, lane};
 }

@@ -271,7 +271,7 @@ class RoleLowering {
     b.BarrierArrive({slot}, {.side = side,
                              .by = role_.elected ? Unit::kThread : Unit::kWarp,
                              .to = PeersOf(channel, side),
-                             .in_order = side == Side::kEmpty && producers_[static_cast<size_t>(channel)].in_order});
+                             .in_order = side == Side::kEmpty && ProducersFor(channel).in_order});
   }
 
   // Bulk copies will overwrite the metadata that threads have loaded from slots. The fence is executed while the MMAs
@@ -345,11 +345,13 @@ class RoleLowering {
     }
   }
 
+  const Producers& ProducersFor(int channel) const { return producers_[static_cast<size_t>(channel)]; }
+
   ir::MulticastScope PeersOf(int channel, Side side) const {
     const ir::Channel& of = program_.channels[channel];
     if (side == Side::kFull && of.stored && program_.ctas > 1) return ir::MulticastScope::kLeader;
     const bool sums = of.space == ir::Space::kSums;
-    return side == Side::kEmpty || sums ? producers_[static_cast<size_t>(channel)].to : ir::MulticastScope::kOwn;
+    return side == Side::kEmpty || sums ? ProducersFor(channel).to : ir::MulticastScope::kOwn;
   }
 
   // A CTA must not end while others still arrive at its barriers: the producer waits until every slot could be put
@@ -357,7 +359,7 @@ class RoleLowering {
   // leader comes before the pair meets to free Tensor Memory.
   void AwaitPeers(ir::Builder& b, int channel) {
     const ir::Channel& of = program_.channels[channel];
-    const bool single = producers_[static_cast<size_t>(channel)].to == ir::MulticastScope::kOwn && program_.ctas == 1;
+    const bool single = ProducersFor(channel).to == ir::MulticastScope::kOwn && program_.ctas == 1;
     if (single || of.own || (of.space == ir::Space::kTensor && !of.stored)) return;
     b.For({b.Constant(0), b.Constant(of.stages)});
     b.InBody([&] {
