@@ -16,8 +16,9 @@ constexpr int kReleaseLag = 1;
 
 }  // namespace
 
-void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId later,
-                            ir::MmaAttrs attrs, const BlockFactors& scale_factors, bool begun, ValueId metadata) const {
+BlockFactors Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, ValueId b_slot, ValueId later,
+                                    ir::MmaAttrs attrs, BlockFactors scale_factors, bool begun,
+                                    ValueId metadata) const {
   if (rows_along_n) {
     std::swap(a_slot, b_slot);
     std::swap(attrs.a_tile, attrs.b_tile);
@@ -30,7 +31,11 @@ void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Val
   } else if (in_tensor_memory) {
     b.Mma({accumulator, a_slot, b_slot, later}, attrs);
   } else if (promotion != Promotion::kByBlock) {
+    // Where accumulators alternate, MMAs of the other one run while it reads (ADR 0076).
+    const bool alternates = promotion == Promotion::kAlternating;
+    if (alternates) ReadFromSlot(b, scale_factors);
     if (!begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
+    if (!alternates) ReadFromSlot(b, scale_factors);
   } else {
     for (attrs.block = 0; attrs.block < blocks; ++attrs.block) {
       if (attrs.block > 0) {
@@ -38,8 +43,10 @@ void Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_slot, Val
         AddBlock(b, scale_factors, attrs.block - 1, 0);
       }
       if (attrs.block > 0 || !begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
+      if (attrs.block == 0) ReadFromSlot(b, scale_factors);
     }
   }
+  return scale_factors;
 }
 
 void Accumulation::MultiplyIntoRegisters(Builder& b, ValueId a_slot, ValueId b_slot, ValueId later, ValueId metadata,
@@ -66,13 +73,14 @@ void Accumulation::Begin(Builder& b, ValueId slot) const {
   MultiplyIntoRegisters(b, slot, slot, later, ReadMetadata(b, slot, ir::kNoValue), attrs);
 }
 
-void Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into,
-                                const BlockFactors& scale_factors) const {
+BlockFactors Accumulation::MultiplySlot(Builder& b, ValueId accumulator, const SlotPair& slots, ValueId later, int into,
+                                        const BlockFactors& scale_factors) const {
   const bool apart = slots.of_b != ir::kNoValue;
   const bool issued = slots.begun && promotion != Promotion::kByBlock;
   const ValueId metadata_of_slot = issued ? ir::kNoValue : ReadMetadata(b, slots.slot, slots.number);
-  Multiply(b, accumulator, slots.slot, apart ? slots.of_b : slots.slot, later,
-           {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors, slots.begun, metadata_of_slot);
+  return Multiply(b, accumulator, slots.slot, apart ? slots.of_b : slots.slot, later,
+                  {.a_tile = 0, .b_tile = apart ? 0 : 1, .accumulator = into}, scale_factors, slots.begun,
+                  metadata_of_slot);
 }
 
 void Accumulation::Release(Builder& b, ValueId slot, ValueId later) const {
@@ -112,12 +120,14 @@ BlockFactors Accumulation::ReadScaleFactors(Builder& b, const ProductTile& tile,
   return scale_factors;
 }
 
-BlockFactors Accumulation::SlotScaleFactors(Builder& b, const ProductTile& tile, ValueId slot, ValueId block) const {
+BlockFactors Accumulation::FactorsOfSlot(const ProductTile& tile, ValueId slot, ValueId block) const {
   if (!scale_tiles.InSlots() || tile.scale_starts.empty()) return {};
-  BlockFactors scale_factors{.slot = slot, .number = block, .tile = &tile};
-  if (ReadsWithSums()) return scale_factors;
+  return {.slot = slot, .number = block, .tile = &tile};
+}
+
+void Accumulation::ReadFromSlot(Builder& b, BlockFactors& scale_factors) const {
+  if (scale_factors.slot == ir::kNoValue || ReadsWithSums()) return;
   for (int i = 0; i < blocks; ++i) scale_factors.of_blocks.push_back(SlotScaleFactors(b, scale_factors, i, {}));
-  return scale_factors;
 }
 
 // Of a run of columns of the accumulator, or of all.

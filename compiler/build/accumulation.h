@@ -66,10 +66,12 @@ struct Accumulation {
   SlotMetadata slot_metadata{};
 
   // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
-  // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are.
-  void Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot, ir::ValueId later,
-                ir::MmaAttrs attrs, const BlockFactors& scale_factors = {}, bool begun = false,
-                ir::ValueId metadata = ir::kNoValue) const;
+  // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are. Returns its scale factors.
+  // Those that come in a slot are read after the first MMAs are issued, so that these do not wait; with alternating
+  // accumulators, before.
+  BlockFactors Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot,
+                        ir::ValueId later, ir::MmaAttrs attrs, BlockFactors scale_factors = {}, bool begun = false,
+                        ir::ValueId metadata = ir::kNoValue) const;
   // The same of the tile of A in `slot`, with B's in `of_b`, or second in `slot` where that is kNoValue; into the first
   // or second of two register accumulators.
   struct SlotPair {
@@ -79,8 +81,8 @@ struct Accumulation {
   };
   // Issues the first of its products into registers: all of them, or those of the first block of rows.
   void Begin(ir::Builder& b, ir::ValueId slot) const;
-  void MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into,
-                    const BlockFactors& scale_factors = {}) const;
+  BlockFactors MultiplySlot(ir::Builder& b, ir::ValueId accumulator, const SlotPair& slots, ir::ValueId later, int into,
+                            const BlockFactors& scale_factors = {}) const;
   // The slot's products are issued; `later` tells whether the role has had a slot of this ring before in this tile.
   void Release(ir::Builder& b, ir::ValueId slot, ir::ValueId later) const;
   // The same where products go to the first or second of two register accumulators.
@@ -96,9 +98,11 @@ struct Accumulation {
   // registers than those that the block still needs, and copies them in front of the next MMA, which then waits.
   void LoadScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId block, int ahead, int place) const;
   BlockFactors ReadScaleFactors(ir::Builder& b, const ProductTile& tile, int place) const;
-  // The same from the slot in which they come, before the MMAs, during which they arrive. If columns of the accumulator
-  // have one each, registers hold them for the widest tiles only while sums are added.
-  BlockFactors SlotScaleFactors(ir::Builder& b, const ProductTile& tile, ir::ValueId slot, ir::ValueId block) const;
+  // Those of the tile that come in a slot, and are not read yet; none where the role adds no sums.
+  BlockFactors FactorsOfSlot(const ProductTile& tile, ir::ValueId slot, ir::ValueId block) const;
+  // Reads factors that come in a slot. If columns of the accumulator have one each, registers hold them for the widest
+  // tiles only while sums are added: then it reads nothing.
+  void ReadFromSlot(ir::Builder& b, BlockFactors& scale_factors) const;
   // Releases the slot of a product. Where the role that multiplies promotes, also adds its sums to those of the tile,
   // and asks for the next slot of `ring`, if there is one, before it does.
   void Finish(ir::Builder& b, ir::ValueId slot, ir::ValueId later, const BlockFactors& scale_factors,

@@ -507,8 +507,9 @@ void Roles::AddUpSlots(Builder& b, const ProductTile& tile) const {
   parts_.k.ForEachNumber(b, tile.corner, [&](ValueId number) {
     const ValueId slot = tiles.InSlots() ? b.Take({}, {.channel = tiles.ring}) : ir::kNoValue;
     const ValueId accumulator = b.Take({}, {.channel = channels_.accumulators});
-    const BlockFactors scale_factors =
-        tiles.InSlots() ? sums_.SlotScaleFactors(b, tile, slot, number) : sums_.ReadScaleFactors(b, tile, 0);
+    BlockFactors scale_factors =
+        tiles.InSlots() ? sums_.FactorsOfSlot(tile, slot, number) : sums_.ReadScaleFactors(b, tile, 0);
+    sums_.ReadFromSlot(b, scale_factors);
     sums_.LoadScaleFactors(b, tile, number, 1, 0);
     sums_.AddSlot(b, accumulator, scale_factors);
     b.Release({accumulator});

@@ -40,11 +40,11 @@ RingMainloop::Issued RingMainloop::Multiply(Builder& b, const Accumulation& sums
                                             ValueId number, int into, bool begun) const {
   Issued product{.scale_factors = sums.ReadScaleFactors(b, tile, into)};
   product.slot = b.Take({}, {.channel = slots_.ring});
-  if (sums.scale_tiles.InSlots()) product.scale_factors = sums.SlotScaleFactors(b, tile, product.slot, number);
+  if (sums.scale_tiles.InSlots()) product.scale_factors = sums.FactorsOfSlot(tile, product.slot, number);
   product.later = KLoop::IsLater(b, tile.corner, number);
   const ValueId of_b = slots_.resident < 0 ? ir::kNoValue : b.ResidentSlot({number}, {.channel = slots_.resident});
-  sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b, begun, number}, product.later, into,
-                    product.scale_factors);
+  product.scale_factors = sums.MultiplySlot(b, tile.accumulator, {product.slot, of_b, begun, number}, product.later,
+                                            into, product.scale_factors);
   return product;
 }
 
