@@ -274,8 +274,9 @@ struct SlotScaleFactorsAttrs {
   int a_tile = 0, b_tile = 0;
   FragmentKind fragment = FragmentKind::kRowPerLane;
   int column = 0, columns = 0;
-  bool aligned = false;  // the first row of A begins a line
-  bool packed = false;   // ue8m0, four of A's in a word
+  bool aligned = false;     // the first row of A begins a line
+  bool packed = false;      // ue8m0, four of A's in a word
+  bool after_mmas = false;  // no read moves before MMAs that are already issued
   bool operator==(const SlotScaleFactorsAttrs&) const = default;
 };
 struct ClearPromotedAttrs {

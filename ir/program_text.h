@@ -328,7 +328,8 @@ template <> inline constexpr auto kFields<SlotScaleFactorsAttrs> = std::tuple{
     Field{"column", &SlotScaleFactorsAttrs::column, Presence::kOptional},
     Field{"columns", &SlotScaleFactorsAttrs::columns, Presence::kOptional},
     Field{"aligned", &SlotScaleFactorsAttrs::aligned, Presence::kOptional},
-    Field{"packed", &SlotScaleFactorsAttrs::packed, Presence::kOptional}};
+    Field{"packed", &SlotScaleFactorsAttrs::packed, Presence::kOptional},
+    Field{"after_mmas", &SlotScaleFactorsAttrs::after_mmas, Presence::kOptional}};
 template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
     Field{"fragment", &ClearPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{

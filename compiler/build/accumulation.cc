@@ -30,20 +30,17 @@ BlockFactors Accumulation::Multiply(Builder& b, ValueId accumulator, ValueId a_s
     b.Send({accumulator});
   } else if (in_tensor_memory) {
     b.Mma({accumulator, a_slot, b_slot, later}, attrs);
-  } else if (promotion != Promotion::kByBlock) {
-    // Where accumulators alternate, MMAs of the other one run while it reads (ADR 0076).
-    const bool alternates = promotion == Promotion::kAlternating;
-    if (alternates) ReadFromSlot(b, scale_factors);
-    if (!begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
-    if (!alternates) ReadFromSlot(b, scale_factors);
   } else {
-    for (attrs.block = 0; attrs.block < blocks; ++attrs.block) {
-      if (attrs.block > 0) {
+    const bool by_block = promotion == Promotion::kByBlock, reads_first = slot_factor_reads == FactorReads::kBeforeMmas;
+    if (reads_first) ReadFromSlot(b, scale_factors);
+    for (int block = 0; block < (by_block ? blocks : 1); ++block) {
+      if (block > 0) {
         b.MmaWait({}, {.pending = 0});
-        AddBlock(b, scale_factors, attrs.block - 1, 0);
+        AddBlock(b, scale_factors, block - 1, 0);
       }
-      if (attrs.block > 0 || !begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
-      if (attrs.block == 0) ReadFromSlot(b, scale_factors);
+      if (by_block) attrs.block = block;
+      if (block > 0 || !begun) MultiplyIntoRegisters(b, a_slot, b_slot, later, metadata, attrs);
+      if (block == 0 && !reads_first) ReadFromSlot(b, scale_factors);
     }
   }
   return scale_factors;
@@ -136,7 +133,8 @@ ValueId Accumulation::SlotScaleFactors(Builder& b, const BlockFactors& of, int b
   ir::SlotScaleFactorsAttrs attrs{.a_tile = scale_tiles.of_a + start.part,
                                   .b_tile = scale_tiles.of_b,
                                   .fragment = fragment,
-                                  .packed = scale_tiles.packed};
+                                  .packed = scale_tiles.packed,
+                                  .after_mmas = block == 0 && slot_factor_reads == FactorReads::kHeldAfterMmas};
   ValueId row = start.row;
   if (rows_along_n) {
     const int part = run.column / scale_tiles.rows_of_tile;

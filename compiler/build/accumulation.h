@@ -50,6 +50,10 @@ struct SlotMetadata {
   bool InSlots() const { return tile >= 0; }
 };
 
+// When the scale factors that come in a slot are read (ADR 0076): before the MMAs of the slot, which then wait for the
+// reads; after the first of them, where ptxas may still move reads up; or there, and ptxas may not.
+enum class FactorReads { kBeforeMmas, kAfterMmas, kHeldAfterMmas };
+
 struct Accumulation {
   bool in_tensor_memory = false;
   bool rows_along_n = false;  // the rows of a product are those of B
@@ -63,12 +67,11 @@ struct Accumulation {
   int scale_runs = 0;                            // scale factors of B along a tile that threads load; 0: none
   ir::Binding rows_of_scales = ir::Binding::kM;  // of a matrix of those of A
   SlotScales scale_tiles{};
+  FactorReads slot_factor_reads{};
   SlotMetadata slot_metadata{};
 
   // One product, added to the accumulator where `later` holds. `a_slot` holds tile `attrs.a_tile`, `b_slot`
   // `attrs.b_tile`. Where it is promoted by block, all blocks of rows but the last are. Returns its scale factors.
-  // Those that come in a slot are read after the first MMAs are issued, so that these do not wait; with alternating
-  // accumulators, before.
   BlockFactors Multiply(ir::Builder& b, ir::ValueId accumulator, ir::ValueId a_slot, ir::ValueId b_slot,
                         ir::ValueId later, ir::MmaAttrs attrs, BlockFactors scale_factors = {}, bool begun = false,
                         ir::ValueId metadata = ir::kNoValue) const;

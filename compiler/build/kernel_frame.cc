@@ -224,6 +224,15 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
           .blocks = [&k = parts.k](Builder& b) { return k.Blocks(b); }};
 }
 
+// Alternating accumulators gain by late reads where the MMAs of a block last longer than these, one accumulator where
+// ptxas moves no read between MMAs: in clusters whose CTAs load for each other (ADR 0076).
+FactorReads SlotFactorReads(const Schedule& schedule, const CtaPlan& plan) {
+  constexpr int kColumnsThatHideReads = 96;
+  if (plan.promotion == Promotion::kAlternating)
+    return plan.columns < kColumnsThatHideReads ? FactorReads::kBeforeMmas : FactorReads::kHeldAfterMmas;
+  return schedule.cluster_m * schedule.cluster_n > 1 ? FactorReads::kAfterMmas : FactorReads::kBeforeMmas;
+}
+
 Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule, const Channels& channels,
                             const CtaPlan& plan, const KernelParts& parts) {
   Accumulation sums{.in_tensor_memory = plan.in_tensor_memory,
@@ -237,6 +246,7 @@ Accumulation AccumulationOf(const EpilogueTerms& terms, const Schedule& schedule
                     .fragment = plan.fragment};
   if (terms.promotes) sums.runs = plan.Runs();
   sums.scale_tiles = terms.scale_tiles;
+  sums.slot_factor_reads = SlotFactorReads(schedule, plan);
   sums.slot_metadata = parts.metadata;
   if (terms.scale == Scaling::kBlock && !terms.scale_tiles.InSlots())
     sums.scale_runs = ir::ScaleRunsOfTile(schedule.tile_n);

@@ -172,6 +172,8 @@ class SlotFactors {
 
 ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a,
                                   Value* of_b, const ScalePlace& place) {
+  // Across it ptxas moves no read. Else some come between the MMAs, and the next of these waits for them.
+  if (attrs.after_mmas) cx.e.WarpSync();
   const SlotFactors slot(cx, attrs, of_a, of_b, place);
   const int all = cx.program.Columns(), columns = attrs.columns == 0 ? all : attrs.columns;
   if (cx.program.row_axis == ir::Axis::kN)
