@@ -70,6 +70,7 @@ struct Step {
   double row_bytes = 0;  // contiguous in memory, of a load or store
   double outside = 0;    // rows of a load outside the tensor, on average
   bool along_k = false;  // a load of rows along K
+  bool staged = false;   // threads store whole rows that they read from shared memory
   double requested = 1;  // bytes that L2 is asked for, for each that arrives
   bool pixels = false;   // a load of im2col positions, not of rows of a matrix
   double partial = 0;    // fraction of its rows that end outside the tensor

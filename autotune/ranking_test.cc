@@ -511,6 +511,23 @@ TEST(ScheduleSpace, SmallOperandsMayBeResident) {
   EXPECT_TRUE(resident("gemm m=65536 n=64 k=256 batch=2", all).empty()) << "two matrices";
 }
 
+TEST(ScheduleSpace, ThreadsMayStoreWholeLinesOfFewRounds) {
+  const auto stored_by = [](const char* problem, StorePath path, const char* constraint = "") {
+    const ScheduleSpace space =
+        EnumerateSchedules(*ParseProblem(problem), *ParseSchedule(constraint), target::NamedTarget("sm_90a"));
+    return std::count_if(space.schedules.begin(), space.schedules.end(), [&](const Schedule& s) {
+      const bool lines = s.tile_n % 64 == 0 && s.rows == RowSide::kM;
+      EXPECT_TRUE(lines || s.d_store != StorePath::kRows) << PrintSchedule(s);
+      return s.d_store == path;
+    });
+  };
+  const char* few = "gemm m=64 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block";
+  EXPECT_GT(stored_by(few, StorePath::kRows), 10);
+  EXPECT_GT(stored_by(few, StorePath::kTma), stored_by(few, StorePath::kRows));
+  EXPECT_EQ(stored_by(few, StorePath::kRows, "d_store=tma"), 0);
+  EXPECT_EQ(stored_by("gemm m=32768 n=8192 k=1024", StorePath::kRows), 0) << "many rounds";
+}
+
 TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
   const auto seen = [](const char* target, const char* problem) {
     std::set<Scheduler> schedulers;
@@ -527,7 +544,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "42:c9e7803016b5fcd0b5e4435f02adf3c7";
+  constexpr std::string_view kChoices = "43:8faf6e49dd6406117bc3be314ff0e76e";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -62,6 +62,8 @@ constexpr int kRasters[] = {1, 2, 4, 16, 32, 64};  // in addition to the default
 constexpr double kRasterGain = 0.05;               // of the bytes of a wave: less is not worth a schedule
 constexpr int kClusterArea = 128 * 128;            // smaller tiles do not read enough from L2 for sharing to pay
 constexpr double kSharedPart = 0.5;                // of a tile's rows: so many pay at any size
+constexpr int kRowStoreRounds = 3;                 // of tiles, in which the end of the last one matters
+constexpr int kLineBits = 8 * 128;                 // of memory
 
 // The space with the constraint put in, legal or not, each once; rings are as short as they may be.
 class ShapeList {
@@ -457,9 +459,24 @@ class ShapeList {
   }
   void AddPoint(const Schedule& point) {
     const Schedule asked = constraint_.Apply(point);
-    const Schedule shape =
+    Schedule shape =
         constraint_.Apply(DependsOnShape(asked) ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
                                                 : WithPaths(contraction_, target_, asked));
+    AddShape(shape);
+    if (!StoresOfThreadsMayPay(shape)) return;
+    shape.d_store = StorePath::kRows;
+    AddShape(constraint_.Apply(shape));
+  }
+  // Stores of threads are done sooner than a bulk store, which matters at the end of a kernel. They pay if each row is
+  // whole lines (measured on an H200, of matrices).
+  bool StoresOfThreadsMayPay(const Schedule& shape) const {
+    if (target_.mma.AccumulatesInTensorMemory() || contraction_.HasDeviceSizes()) return false;
+    if (shape.d_store != StorePath::kTma || shape.rows != RowSide::kM) return false;
+    if (contraction_.a.kind != SourceKind::kMatrix || contraction_.d.kind != SourceKind::kMatrix) return false;
+    const bool lines = shape.tile_n * ir::BitsOf(contraction_.d.type()) % kLineBits == 0;
+    return lines && TilesOf(shape) <= int64_t{kRowStoreRounds} * target_.default_sm_count;
+  }
+  void AddShape(const Schedule& shape) {
     std::vector<size_t>& alike = of_tile_[{shape.tile_m, shape.tile_n, shape.tile_k}];
     for (const size_t i : alike) {
       if (shapes_[i] == shape) return;

@@ -42,7 +42,8 @@ double OutsideClocks(const Step& step, const SmShare& share) { return step.outsi
 double StoreClocks(const Step& step, const SmShare& share) { return step.bytes / share.store_rate; }
 double ThreadStoreClocks(const Step& step, const Machine& machine, const SmShare& share) {
   const double sectors = std::ceil(step.row_bytes / kStoreRow) * kStoreRow / step.row_bytes;
-  return step.bytes * sectors / std::min(machine.thread_store_rate, share.store_rate);
+  const double rate = step.staged ? share.store_rate : std::min(machine.thread_store_rate, share.store_rate);
+  return step.bytes * sectors / rate;
 }
 // Of a thread that processes accumulators.
 double AccumulatorReadClocks(const Step& step, const Machine& machine) {
@@ -65,6 +66,7 @@ namespace {
 struct TileClocks {
   double products = 0, moves = 0;  // of the tensor core
   double loads = 0, memory = 0, stores = 0;
+  double l2_reads = 0;  // of `loads`, what L2 is asked for
   double issue = 0;     // by the role's threads
   double sums = 0;      // spent on accumulators after the MMAs
   bool drains = false;  // the role waits for its MMAs before it processes accumulators
@@ -75,6 +77,11 @@ struct TileClocks {
     return std::max(issue, products + machine.product_latency + machine.product_signal) + sums;
   }
 };
+// What is brought to several SMs is read from L2 once.
+void AddLoad(TileClocks& tile, double clocks, const Step& step) {
+  tile.loads += clocks;
+  tile.l2_reads += clocks / step.sharers;
+}
 // `iterations`: how often a listed iteration of the K loop is made.
 TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmShare& share, double iterations) {
   TileClocks tile;
@@ -99,7 +106,7 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
         tile.issue += times * iterations * TensorStoreClocks(step, machine);
         break;
       case StepKind::kLoad:
-        tile.loads += times * iterations * (LoadClocks(step, machine, share) + OutsideClocks(step, share));
+        AddLoad(tile, times * iterations * (LoadClocks(step, machine, share) + OutsideClocks(step, share)), step);
         tile.memory += times * iterations * MemoryClocks(step, share);
         tile.issue += times * iterations * LoadIssueClocks(step, machine);
         break;
@@ -165,6 +172,7 @@ BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShar
     busy.products += share_of_tiles * tile.products;
     busy.tensor += share_of_tiles * (tile.products + tile.moves);
     busy.loads += share_of_tiles * tile.loads;
+    busy.l2_reads += share_of_tiles * tile.l2_reads;
     busy.memory += share_of_tiles * tile.memory;
     busy.stores += share_of_tiles * tile.stores;
     const double own = std::floor((per_cta + role.pingpong_roles - 1 - role.pingpong_index) / role.pingpong_roles);
@@ -174,7 +182,11 @@ BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShar
     mixed |= tile.loads > 0 && tile.sums > 0;
   }
   if (busy.tensor > 0) busy.tensor += head + machine.product_latency + machine.product_signal + tail;
-  if (busy.loads > 0) busy.loads += head + (mixed ? 0 : tail);
+  if (busy.loads > 0) {
+    const double asked = busy.l2_reads / busy.loads;
+    busy.loads += head + (mixed ? 0 : tail);
+    busy.l2_reads = asked * busy.loads;
+  }
   return busy;
 }
 

@@ -389,7 +389,8 @@ class StepWriter {
     if (const auto* rows = std::get_if<ir::StoreRowsAttrs>(&op.attrs)) {
       return Add(steps, {.kind = StepKind::kStoreThreads,
                          .bytes = std::exchange(staged_bytes_, 0),
-                         .row_bytes = static_cast<double>(BufferOf(rows->buffer).layout.Span())});
+                         .row_bytes = static_cast<double>(BufferOf(rows->buffer).layout.Span()),
+                         .staged = !rows->words});
     }
     const auto& attrs = op.As<ir::GlobalAttrs>();
     const bool adjacent = program_.box_lines > 0;  // lanes store what is next to each other

@@ -206,6 +206,27 @@ TEST(TimingModel, WhatBandsStoreDisplacesWhatTheyReadAgain) {
 }
 
 // Resident B: 256 columns of tiles are as many CTAs, of which 132 SMs run some after others.
+// L2 is asked for less, which takes less power.
+TEST(TimingModel, SharedTilesLeaveAHigherClock) {
+  const auto clock = [](const char* cluster) {
+    const std::string schedule = std::string("tile=256x128x128 stages=4 acc=1 math=2 cluster=") + cluster;
+    return Predict("sm_90a", "gemm m=4096 n=7168 k=16384 a=e4m3 b=e4m3 d=bf16 scale=block", schedule.c_str()).clock_ghz;
+  };
+  EXPECT_GT(clock("2x1"), clock("1x1"));
+  EXPECT_GT(clock("1x2"), clock("2x1")) << "256 rows of A are shared instead of 128 of B";
+}
+
+// Rows are stored as fast as by bulk copies, and words of them, where no row is aligned, more slowly.
+TEST(TimingModel, ThreadsStoreWholeRowsFast) {
+  const auto us = [](const char* problem, const char* store) {
+    const std::string schedule = std::string("tile=128x128x64 stages=5 acc=1 math=2 d_store=") + store;
+    return Predict("sm_90a", problem, schedule.c_str()).us;
+  };
+  constexpr const char *aligned = "gemm m=128 n=32768 k=512", *odd = "gemm m=128 n=32767 k=512 ldd=32769";
+  EXPECT_NEAR(us(aligned, "rows"), us(aligned, "tma"), 0.05 * us(aligned, "tma"));
+  EXPECT_GT(us(odd, "rows"), 1.02 * us(aligned, "rows"));
+}
+
 TEST(TimingModel, MoreColumnsThanSmsTakeSeveralWaves) {
   const auto us = [](int n) {
     const std::string problem = "gemm m=4096 n=" + std::to_string(n) + " k=512 a=e4m3 b=e4m3 d=bf16 scale=block";
