@@ -33,6 +33,7 @@ ChannelNetwork::ChannelNetwork(const Program& program, const std::vector<RoleTra
   }
   releases_.resize(barriers_.size());
   filled_.assign(barriers_.size(), -1);
+  filled_whole_.assign(barriers_.size(), 0);
   const size_t width = processes_.size() + barriers_.size();
   for (Process& process : processes_) process.known.assign(width, 0);
   for (Barrier& barrier : barriers_) barrier.joined.assign(width, 0);
@@ -172,6 +173,7 @@ Status ChannelNetwork::CheckFill(size_t index, const ChannelEvent& event) {
   for (const int cta : FilledCtas(process, event)) {
     const size_t slot = BarrierAt(cta, event, Side::kFull);
     filled_[slot] = std::max(filled_[slot], lap);
+    if (event.whole) filled_whole_[slot] = 1;
     for (const Release& release : releases_[slot]) {
       if (process.known[release.process] >= release.operation) continue;
       return Broken(index, event, Cat("fills a slot that ", ProcessText(release.process), " may not have released"));
@@ -191,6 +193,9 @@ Status ChannelNetwork::CheckRelease(size_t index, const ChannelEvent& event) {
   const size_t full = BarrierAt(FullCta(event.channel, process.cta), event, Side::kFull);
   if (Phases(process.known, full) <= static_cast<uint32_t>(lap))
     return Broken(index, event, "releases a slot that may not be full");
+  // The first CTA fills it again without the others, whose arrivals of this lap may then come in the next one.
+  if (filled_whole_[full] != 0 && event.to != MulticastScope::kOwn && !event.in_order)
+    return Broken(index, event, "releases a slot that one CTA fills for others, and not at that CTA last");
   for (const int cta : ReadCtas(process, event)) {
     const size_t slot = BarrierAt(cta, event, Side::kFull);
     if (filled_[slot] > lap) return Broken(index, event, "releases a slot that is already filled again");

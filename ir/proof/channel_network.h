@@ -115,6 +115,7 @@ class ChannelNetwork {
   std::vector<Wait> waits_;
   std::vector<std::vector<Release>> releases_;  // of the slot of each full barrier, in its own CTA
   std::vector<int> filled_;                     // the last lap in which that slot was filled, or -1
+  std::vector<char> filled_whole_;              // one CTA fills a tile of that slot in several CTAs
   std::vector<Reached> reached_;
   std::vector<Signal> signals_;  // of the current operation
 };

@@ -205,6 +205,7 @@ class RoleTracer {
       event.side = attrs.side;
       event.to = attrs.to;
       event.inverted = attrs.inverted;
+      event.in_order = attrs.in_order;
       const int threads = role_.elected != 0 ? 1 : kThreadsOfWarp * role_.warps;
       event.amount = op.kind == OpKind::kMmaCommit ? 1 : attrs.by == Unit::kWarp ? role_.warps : threads;
     }

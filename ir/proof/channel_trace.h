@@ -33,10 +33,11 @@ struct ChannelEvent {
   int64_t slot = 0;  // counted through all laps of the ring
   Side side = Side::kFull;
   MulticastScope to = MulticastScope::kOwn;
-  int inverted = 0;     // of a wait
-  int64_t amount = 0;   // arrivals, or bytes, for each barrier that is reached
-  int leader_only = 0;  // of an expect
-  bool whole = false;   // of a multicast: the first CTA that it reaches issues it
+  int inverted = 0;       // of a wait
+  int64_t amount = 0;     // arrivals, or bytes, for each barrier that is reached
+  int leader_only = 0;    // of an expect
+  bool whole = false;     // of a multicast: the first CTA that it reaches issues it
+  bool in_order = false;  // of an arrival at several CTAs: at the first of them last
 };
 
 struct RoleTrace {
