@@ -180,6 +180,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
   const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule);
+  pipeline.of_groups = work.ContinuesGroups();
   // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.
   const int64_t parts = work.PartsOn(target.default_sm_count);
   for (const ir::Channel& channel : program.channels) {
