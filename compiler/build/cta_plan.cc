@@ -18,7 +18,7 @@ namespace {
 // accumulators of at most kNarrow columns need no split.
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
-constexpr RegisterSplit kWithUnrolledGather = {104, 200};
+constexpr RegisterSplit kWithManyAddresses = {104, 200};
 // Registers that kTmaOnly leaves to the thread that issues bulk copies for where they begin.
 constexpr int kFewStarts = 16;
 constexpr int kNarrow = 128;
@@ -39,7 +39,7 @@ RegisterSplit RegistersOf(const CtaPlan& plan, const CtaNeeds& needs, const Sche
   if (plan.in_tensor_memory || schedule.math_warpgroups < 2) return {0, 0};
   if (!needs.copies) return needs.start_registers <= kFewStarts ? kTmaOnly : kWithCopies;
   if (AccumulatorColumns(plan) <= kNarrow && !promotes) return {0, 0};
-  return needs.unrolls ? kWithUnrolledGather : kWithCopies;
+  return needs.many_addresses ? kWithManyAddresses : kWithCopies;
 }
 
 // Of a thread of the consumers, as launched or as they are split.

@@ -27,10 +27,10 @@ ir::Program ProgramOf(const Schedule& schedule) {
   return program;
 }
 
-CtaPlan PlanOf(const Schedule& schedule, const EpilogueTerms& terms, bool copies, bool unrolls = false) {
+CtaPlan PlanOf(const Schedule& schedule, const EpilogueTerms& terms, bool copies, bool many_addresses = false) {
   const ir::Program program = ProgramOf(schedule);
   const std::vector<int> rings = {0};
-  return PlanCta({program, rings, copies, unrolls}, schedule, terms, target::NamedTarget("sm_90a"));
+  return PlanCta({program, rings, copies, many_addresses}, schedule, terms, target::NamedTarget("sm_90a"));
 }
 
 TEST(CtaPlan, RegistersFollowWhatThreadsLoad) {

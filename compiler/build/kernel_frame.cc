@@ -558,8 +558,8 @@ ir::Program ProgramOfTile(std::string name, const Schedule& schedule, DataType o
 
 ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target::Target& target) {
   const bool copies = LoadsByThreads(parts);
-  const bool unrolls =
-      std::any_of(parts.loaders.begin(), parts.loaders.end(), [](const auto& loader) { return loader->Unrolls(); });
+  const bool many_addresses = std::any_of(parts.loaders.begin(), parts.loaders.end(),
+                                          [](const auto& loader) { return loader->KeepsManyAddresses(); });
   ir::Program program = DeclareProgram(parts, schedule, target);
   program.channels = std::move(parts.channels);
   const Channels channels = DeclareChannels(schedule, parts.terms, target, program);
@@ -568,8 +568,9 @@ ir::Program JoinKernel(KernelParts parts, const Schedule& schedule, const target
                                      [](int sum, const auto& loader) { return sum + loader->StartRegisters(); });
   const int overlap = channels.overlap < 0 ? 0 : program.channels[static_cast<size_t>(channels.overlap)].columns;
   const bool may_begin = parts.has_waves && MayBeginEarly(parts, schedule);
-  const CtaPlan plan = PlanCta({program, channels.rings, copies, unrolls, single_accesses, starts, overlap, may_begin},
-                               schedule, parts.terms, target);
+  const CtaPlan plan =
+      PlanCta({program, channels.rings, copies, many_addresses, single_accesses, starts, overlap, may_begin}, schedule,
+              parts.terms, target);
   program.buffers = plan.buffers;
   DeclareParams(parts, schedule, plan, program);
   Roles(parts, schedule, channels, plan, program).Write();

@@ -6,6 +6,7 @@
 #include "compiler/build/cta_plan.h"
 #include "compiler/legality/check_async.h"
 #include "compiler/legality/tma_addressable.h"
+#include "ir/piece_lanes.h"
 
 namespace laneshift::compiler {
 
@@ -15,6 +16,9 @@ using ir::Operand;
 using ir::ValueId;
 
 namespace {
+
+// Of runs of pieces with separate addresses: as many as kWithCopies leaves registers for (compiler/build/cta_plan.cc).
+constexpr int kFewRuns = 8;
 
 ValueId Along(const MatrixStart& start, Axis axis) {
   return axis == Axis::kM ? start.row : axis == Axis::kN ? start.column : start.depth;
@@ -78,6 +82,10 @@ void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vec
   } else {
     params.insert(params.end(), {{ir::BaseOf(operand), {}}, {ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
   }
+}
+
+bool MatrixLoader::KeepsManyAddresses() const {
+  return matrix_.piece > 0 && ir::PieceLanes(matrix_.tile, matrix_.piece).runs > kFewRuns;
 }
 
 OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corner) const {

@@ -41,6 +41,8 @@ class MatrixLoader final : public OperandLoader {
 
   void AddParams(std::vector<ir::Param>& params) const override { matrix_.AddParams(target().path, parts_, params); }
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
+  // A lane keeps an address and bounds for each run of pieces of a row.
+  bool KeepsManyAddresses() const override;
 
  private:
   const MatrixOperand matrix_;

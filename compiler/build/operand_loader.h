@@ -34,8 +34,8 @@ class OperandLoader {
   virtual ~OperandLoader() = default;
 
   const LoadTarget& target() const { return target_; }
-  // Whether threads load it by code that is unrolled over a filter.
-  virtual bool Unrolls() const { return false; }
+  // Whether threads that load it keep more addresses than most, as code that is unrolled over a filter does.
+  virtual bool KeepsManyAddresses() const { return false; }
   // Registers in which the thread that issues bulk copies keeps where each of them begins, for a tile.
   virtual int StartRegisters() const { return 0; }
   // The kernel's parameters for the operand.

@@ -64,7 +64,7 @@ class GatherLoader final : public OperandLoader {
   GatherLoader(const LoadTarget& target, const Contraction& contraction, int tile_k)
       : OperandLoader(target), contraction_(contraction), tile_k_(tile_k) {}
 
-  bool Unrolls() const override { return contraction_.geometry.known_filter; }
+  bool KeepsManyAddresses() const override { return contraction_.geometry.known_filter; }
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
 

@@ -1,32 +1,14 @@
 // A tile of an operand by asynchronous copies of threads, each of a piece of 4, 8 or 16 bytes of a row.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
-#include "base/check.h"
 #include "compiler/emit/emit_copy.h"
 #include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_program.h"
+#include "ir/piece_lanes.h"
 
 namespace laneshift::compiler {
 namespace {
-
-// After so many rows the swizzle of a row is the same again, whatever its span.
-constexpr int kGroupRows = 8;
-
-// How the lanes of a warp share a group of rows: so many of them have adjacent pieces of a row, in several runs where
-// rows have more pieces than that.
-struct LaneGrid {
-  LaneGrid(const ir::SharedLayout& layout, int piece)
-      : lanes(std::gcd(layout.RowBytes() / piece, kWarpThreads)),
-        runs(layout.RowBytes() / piece / lanes),
-        rows(kWarpThreads / lanes) {
-    LS_CHECK(rows <= kGroupRows, "rows of ", layout.RowBytes(), " bytes have too few pieces of ", piece);
-  }
-  int Steps() const { return kGroupRows / rows; }
-
-  int lanes, runs, rows;
-};
 
 // Copies of one thread.
 class PieceCopier {
@@ -70,9 +52,9 @@ class PieceCopier {
     // Of the last groups of two operands different warps have one more.
     Value* last = Number(cx_.threads / kWarpThreads - 1);
     Value* warp = attrs_.operand == ir::Operand::kB ? b_.CreateSub(last, cx_.warp) : cx_.warp;
-    e_.For(warp, Number(layout_.outer / kGroupRows), cx_.threads / kWarpThreads, [&](Value* group) {
-      Value* to = e_.Offset(tile_base, b_.CreateMul(group, Number(kGroupRows * layout_.Span())));
-      Value* first = b_.CreateMul(group, Number(kGroupRows));
+    e_.For(warp, Number(layout_.outer / ir::PieceLanes::kGroupRows), cx_.threads / kWarpThreads, [&](Value* group) {
+      Value* to = e_.Offset(tile_base, b_.CreateMul(group, Number(ir::PieceLanes::kGroupRows * layout_.Span())));
+      Value* first = b_.CreateMul(group, Number(ir::PieceLanes::kGroupRows));
       // The rows that an index vector names are all asked for before the first copy waits for one of them.
       std::vector<StoredRow> rows;
       for (int step = 0; step < grid_.Steps(); ++step) rows.push_back(RowAt(start.outer, first, step));
@@ -133,7 +115,7 @@ class PieceCopier {
   llvm::IRBuilder<>& b_;
   const ir::SharedLayout& layout_;
   const ir::LoadAttrs& attrs_;
-  const LaneGrid grid_;
+  const ir::PieceLanes grid_;
   Value *lane_row_, *lane_byte_;
 };
 
