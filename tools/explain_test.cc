@@ -117,7 +117,7 @@ TEST_F(Views, InspectShowsTheWayOfTheOutput) {
               (Moved{{"D, registers to shared memory", 4}, {"D, bulk stores from shared memory", 4}}))
         << schedule;
   }
-  EXPECT_EQ(levels("gemm m=200 n=256 k=8192", "tile=128x128x64 split_k=1"),
+  EXPECT_EQ(levels("gemm m=200 n=256 k=8192", "tile=128x128x64 split_k=1 d_store=tma"),
             (Moved{{"D, registers to shared memory", 4}, {"D, bulk stores from shared memory", 4}}));
   EXPECT_EQ(levels("gemm m=256 n=256 k=128", "tile=128x128x64 d_store=direct"), (Moved{{"D, stores by threads", 4}}));
 }
