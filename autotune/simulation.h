@@ -36,7 +36,7 @@ struct SmShare {
 struct BusyClocks {
   double tensor = 0, loads = 0, stores = 0, role = 0;
   double products = 0;  // of the tensor core's, without head and tail
-  double l2_reads = 0;  // of the loads', what L2 is asked for: the data of a multicast once
+  double l2_part = 1;   // of the loads', what L2 is asked for: the data of a multicast once
   double memory = 0;    // which has a separate clock
 
   double Most() const { return std::max({tensor, loads, stores, role}); }

@@ -305,7 +305,7 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   p.tensor_share = TimeShare(time.busy.products, time.end.clocks, spread.active, machine);
   // Bytes from L2 take power, too: of schedules with the same MMAs those for which L2 is asked for less have the higher
   // clock.
-  const double load_share = TimeShare(time.busy.l2_reads, time.end.clocks, spread.active, machine);
+  const double load_share = TimeShare(time.busy.loads * time.busy.l2_part, time.end.clocks, spread.active, machine);
   p.clock_ghz = ClockAt(p.tensor_share * (1 + machine.load_power * load_share), machine);
   for (size_t i = 0; i < kBoundCount; ++i) {
     p.by_us[i] = time.end.by[i] / (static_cast<Bound>(i) == Bound::kMemory ? memory_ghz : p.clock_ghz) / 1e3;

@@ -205,7 +205,6 @@ TEST(TimingModel, WhatBandsStoreDisplacesWhatTheyReadAgain) {
   EXPECT_EQ(bytes(kDeep, "8"), bytes(kDeep, "16"));
 }
 
-// Resident B: 256 columns of tiles are as many CTAs, of which 132 SMs run some after others.
 // L2 is asked for less, which takes less power. Of groups nothing is gained.
 TEST(TimingModel, SharedTilesLeaveAHigherClock) {
   const auto clock = [](const char* problem, const char* cluster) {
@@ -230,6 +229,7 @@ TEST(TimingModel, ThreadsStoreWholeRowsFast) {
   EXPECT_GT(us(odd, "rows"), 1.02 * us(aligned, "rows"));
 }
 
+// Resident B: 256 columns of tiles are as many CTAs, of which 132 SMs run some after others.
 TEST(TimingModel, MoreColumnsThanSmsTakeSeveralWaves) {
   const auto us = [](int n) {
     const std::string problem = "gemm m=4096 n=" + std::to_string(n) + " k=512 a=e4m3 b=e4m3 d=bf16 scale=block";

@@ -73,7 +73,7 @@ struct CtaPlan {
 struct CtaNeeds {
   const ir::Program& program;     // its tile and all its channels
   const std::vector<int>& rings;  // the channels of operands that come anew with each tile
-  bool copies = false;            // threads load an operand,
+  bool copies = false;            // threads load an operand
   bool many_addresses = false;    // OperandLoader::KeepsManyAddresses of one of them
   bool single_accesses = false;   // elements of D, and of matrices that lie as D does, are accessed one by one
   int start_registers = 0;        // OperandLoader::StartRegisters of all loaders
