@@ -473,7 +473,7 @@ class ShapeList {
     if (target_.mma.AccumulatesInTensorMemory() || contraction_.HasDeviceSizes()) return false;
     if (shape.d_store != StorePath::kTma || shape.rows != RowSide::kM) return false;
     if (contraction_.a.kind != SourceKind::kMatrix || contraction_.d.kind != SourceKind::kMatrix) return false;
-    const int columns = shape.tile_n / (ir::IsGated(contraction_.epilogue()) ? 2 : 1);
+    const int columns = shape.tile_n / ir::ColumnsPerOutput(contraction_.epilogue());
     const bool lines = columns * ir::BitsOf(contraction_.d.type()) % kLineBits == 0;
     return lines && TilesOf(shape) <= int64_t{kRowStoreRounds} * target_.default_sm_count;
   }

@@ -81,6 +81,8 @@ bool IsGatedStep(const EpilogueStep& step);
 // The index of that step; the number of steps if there is none.
 size_t GateOf(const Epilogue& epilogue);
 inline bool IsGated(const Epilogue& epilogue) { return GateOf(epilogue) < epilogue.size(); }
+// Columns of the product that make one of D.
+inline int ColumnsPerOutput(const Epilogue& epilogue) { return IsGated(epilogue) ? 2 : 1; }
 // Whether gate and up projections are two halves of B's columns (split layout), not interleaved.
 bool HasSplitGateUp(const Epilogue& epilogue);
 // The column of B, of `columns`, that is the `index`-th where pairs are adjacent: the order of the tensor core.

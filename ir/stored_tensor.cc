@@ -76,13 +76,13 @@ std::vector<int64_t> StoredTensor::Shape() const {
   return shape;
 }
 
-int64_t OutputColumns(const GemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
+int64_t OutputColumns(const GemmProblem& p) { return p.n / ColumnsPerOutput(p.epilogue); }
 int64_t OutputColumns(const ConvProblem& p) {
   if (p.pass == ConvPass::kDgrad) return p.c;
   if (p.pass == ConvPass::kWgrad) return p.c / p.groups;
-  return IsGated(p.epilogue) ? p.k / 2 : p.k;
+  return p.k / ColumnsPerOutput(p.epilogue);
 }
-int64_t OutputColumns(const GroupedGemmProblem& p) { return IsGated(p.epilogue) ? p.n / 2 : p.n; }
+int64_t OutputColumns(const GroupedGemmProblem& p) { return p.n / ColumnsPerOutput(p.epilogue); }
 
 std::optional<BlockScaling> BlockScalingOf(Scaling scale) {
   if (scale == Scaling::kMx) return BlockScaling{DataType::kUe8m0, kMxRun};
@@ -296,7 +296,7 @@ struct StepExtents {
 StepExtents ExtentsOf(const GemmProblem& p) { return {p.m, p.n, 1}; }
 StepExtents ExtentsOf(const GroupedGemmProblem& p) { return {p.RowsOfD(), p.n, p.DividesK() ? 1 : p.groups}; }
 StepExtents ExtentsOf(const ConvProblem& p) {
-  return {Stored(p, OperandRole::kD).Rows(), OutputColumns(p) * (IsGated(p.epilogue) ? 2 : 1), 1};
+  return {Stored(p, OperandRole::kD).Rows(), OutputColumns(p) * ColumnsPerOutput(p.epilogue), 1};
 }
 
 // The operand of a step.

@@ -248,21 +248,21 @@ int UsefulStages(const CtaNeeds& needs, const Schedule& schedule, const Epilogue
 // none is cut.
 Staging StagingOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, const EpilogueTerms& terms,
                   const target::Target& target) {
-  const bool gated = ir::IsGated(terms.steps);
   const int subtile = WidestSubtile(plan, needs, schedule, terms);
-  std::vector<Staging> stagings = StagingsOf({.type = terms.type,
-                                              .fragment = plan.fragment,
-                                              .transposed = plan.rows_along_n,
-                                              .columns = plan.columns,
-                                              .blocks = plan.blocks,
-                                              .gated = plan.columns_per_output,
-                                              .rows_per_output = gated ? 2 / plan.columns_per_output : 1,
-                                              .widest = subtile,
-                                              .widest_panel = WidestPanel(plan, needs, schedule, terms, subtile),
-                                              .warps = plan.warps,
-                                              .in_tensor_memory = plan.in_tensor_memory,
-                                              .next_is_multiplied = plan.in_tensor_memory || terms.promotes,
-                                              .bulk = plan.bulk_stores});
+  std::vector<Staging> stagings =
+      StagingsOf({.type = terms.type,
+                  .fragment = plan.fragment,
+                  .transposed = plan.rows_along_n,
+                  .columns = plan.columns,
+                  .blocks = plan.blocks,
+                  .gated = plan.columns_per_output,
+                  .rows_per_output = ir::ColumnsPerOutput(terms.steps) / plan.columns_per_output,
+                  .widest = subtile,
+                  .widest_panel = WidestPanel(plan, needs, schedule, terms, subtile),
+                  .warps = plan.warps,
+                  .in_tensor_memory = plan.in_tensor_memory,
+                  .next_is_multiplied = plan.in_tensor_memory || terms.promotes,
+                  .bulk = plan.bulk_stores});
   if (needs.overlap > 0 || schedule.cluster_k > 1)
     std::erase_if(stagings, [&](const Staging& s) { return plan.columns % s.panel != 0; });
   if (needs.rings.size() != 1 || stagings.size() == 1) return stagings.back();
@@ -328,7 +328,7 @@ CtaPlan PlanCta(const CtaNeeds& needs, const Schedule& schedule, const EpilogueT
                .consumers = consumers,
                .warps = 4 * schedule.math_warpgroups / consumers,
                .columns = needs.program.Columns(),
-               .columns_per_output = ir::IsGated(terms.steps) && schedule.rows != RowSide::kN ? 2 : 1,
+               .columns_per_output = schedule.rows == RowSide::kN ? 1 : ir::ColumnsPerOutput(terms.steps),
                .buffers = {}};
   const int rows = needs.program.Rows();
   if (!plan.in_tensor_memory) plan.blocks = rows / (kWarpRows * plan.warps);

@@ -321,7 +321,7 @@ std::vector<ir::PrefetchMatrixAttrs> SubtileSteps::MatricesToPrefetch() const {
   for (const EpilogueStep& step : terms_.steps) {
     for (const ir::StepTensor& tensor : ir::TensorsOf(step, terms_.type)) {
       const Binding base = ir::EpilogueBase(operand++);
-      const int columns = ir::IsGated(terms_.steps) ? program_.tile_n / 2 : program_.tile_n;
+      const int columns = program_.tile_n / ir::ColumnsPerOutput(terms_.steps);
       if (tensor.operand == ir::StepOperand::kMatrix) add(Operand::kD, base, tensor.type, columns);
     }
   }
@@ -330,8 +330,8 @@ std::vector<ir::PrefetchMatrixAttrs> SubtileSteps::MatricesToPrefetch() const {
 
 void SubtileSteps::Prefetch(Builder& b, const Corner& corner) const {
   for (const ir::PrefetchMatrixAttrs& matrix : MatricesToPrefetch()) {
-    const bool joined = matrix.operand == Operand::kD && ir::IsGated(terms_.steps);
-    const ValueId column = joined ? b.Div({corner.column, b.Constant(2)}) : corner.column;
+    const int joined = matrix.operand == Operand::kD ? ir::ColumnsPerOutput(terms_.steps) : 1;
+    const ValueId column = joined > 1 ? b.Div({corner.column, b.Constant(joined)}) : corner.column;
     b.PrefetchMatrix({corner.row, column, corner.batch}, matrix);
   }
 }
@@ -344,8 +344,8 @@ int SubtileSteps::RowsOfWarp() const {
 }
 
 ir::GlobalAttrs SubtileSteps::AccessOf(Operand operand, int columns) const {
-  const bool gated = operand == Operand::kD && ir::IsGated(terms_.steps);
-  const int run = plan_.rows_along_n ? 1 : ir::FragmentLayout{plan_.fragment, gated ? columns / 2 : columns}.Run();
+  const int joined = operand == Operand::kD ? ir::ColumnsPerOutput(terms_.steps) : 1;
+  const int run = plan_.rows_along_n ? 1 : ir::FragmentLayout{plan_.fragment, columns / joined}.Run();
   return {.operand = operand,
           .base = ir::BaseOf(operand),
           .type = operand == Operand::kC ? terms_.c_type : terms_.type,

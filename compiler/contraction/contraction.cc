@@ -218,7 +218,7 @@ Contraction ContractionOfGroups(const Problem& problem, int64_t merged, const Sc
     TakePhase(*conv, contraction.geometry, contraction.d);
   }
   contraction.follows = number > 0;
-  contraction.columns = ir::IsGated(contraction.epilogue()) ? contraction.n / 2 : contraction.n;
+  contraction.columns = contraction.n / ir::ColumnsPerOutput(contraction.epilogue());
   return contraction;
 }
 

@@ -223,9 +223,9 @@ Status CheckDepth(const Schedule& s, const Contraction& contraction, const Targe
                      least, " to ", most));
 }
 
+constexpr int kLeastSpan = 32;  // bytes
 // Rows of a tile are whole swizzle spans.
 Status CheckRowBytes(std::string_view what, int elements, DataType type) {
-  constexpr int kLeastSpan = 32;
   const int whole = 8 * kLeastSpan / ir::BitsOf(type);
   if (elements % whole == 0) return Ok();
   return Refused(Cat("rows of ", elements, " ", DataTypeName(type), " of ", what, " are not multiples of ", kLeastSpan,
@@ -235,11 +235,11 @@ Status CheckRowBytes(std::string_view what, int elements, DataType type) {
 // Pairs of adjacent columns become one of D, which is of type `d`. With rows=n they are rows of the instruction, of
 // which there are enough.
 Status CheckGate(const Epilogue& epilogue, DataType d, const Schedule& s) {
-  constexpr int kLeastSpan = 32, kGated = 2;
-  if (!ir::IsGated(epilogue) || s.rows == RowSide::kN) return Ok();
-  const int least = kGated * kLeastSpan * 8 / ir::BitsOf(d);
+  const int joined = ir::ColumnsPerOutput(epilogue);
+  if (joined == 1 || s.rows == RowSide::kN) return Ok();
+  const int least = joined * kLeastSpan * 8 / ir::BitsOf(d);
   if (s.tile_n % least == 0) return Ok();
-  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / kGated, " ", DataTypeName(d),
+  return Refused(Cat("tile n=", s.tile_n, " makes rows of ", s.tile_n / joined, " ", DataTypeName(d),
                      " of D, because the gated linear unit combines pairs of columns; use a multiple of ", least));
 }
 

@@ -23,7 +23,7 @@ Result<device::Module> CompileReference(const Nvrtc& nvrtc, const device::Device
   };
   const Epilogue& epilogue = ir::EpilogueOf(problem);
   const bool saturates = std::visit([](const auto& kind) { return kind.sum == SumPrecision::kSaturate; }, problem);
-  const std::string macros = Cat("#define GATED ", ir::IsGated(epilogue) ? 2 : 1, "\n#define HALVES ",
+  const std::string macros = Cat("#define GATED ", ir::ColumnsPerOutput(epilogue), "\n#define HALVES ",
                                  ir::HasSplitGateUp(epilogue) ? 1 : 0, "\n#define SATURATES ", saturates ? 1 : 0, "\n");
   const auto load = [&](CodeForm wanted) -> Result<device::Module> {
     LS_ASSIGN(
