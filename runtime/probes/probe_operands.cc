@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <numeric>
+#include <random>
 
 namespace laneshift::runtime {
 namespace {
@@ -31,6 +32,21 @@ void PlaceSwizzled(std::vector<uint32_t>& image, size_t at, ProbeOperand operand
       image[at + static_cast<size_t>(row * kRowWords + chunk * 4 + word % 4)] =
           ProbeWord(operand, codes, first + row, word);
     }
+  }
+}
+
+// The first bit that is set says how far below 1 a number is: each power of two is half as likely as the next one.
+void FillUniform(std::vector<uint32_t>& words, const ElementCodes& codes, unsigned seed) {
+  std::mt19937 random(seed);
+  const uint32_t one = codes.codes[1], binade = codes.codes[3] - one, sign = 1u << (codes.bits - 1);
+  const auto number = [&] {
+    const auto below = static_cast<uint32_t>(std::countr_zero(random()) + 1);
+    const uint32_t bits = random(), least = below * binade < one ? one - below * binade + bits % binade : 0;
+    return least | (bits & sign);
+  };
+  for (uint32_t& word : words) {
+    word = 0;
+    for (int at = 0; at < 32; at += codes.bits) word |= number() << at;
   }
 }
 

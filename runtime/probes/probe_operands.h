@@ -30,6 +30,9 @@ uint32_t ProbeWord(ProbeOperand operand, const ElementCodes& codes, int row, int
 // image lies on a multiple of 1024 bytes.
 void PlaceSwizzled(std::vector<uint32_t>& image, size_t at, ProbeOperand operand, const ElementCodes& codes, int first,
                    int rows);
+// Numbers uniform in [-1, 1), as far as their type has them, in all of `words`. REQUIRES: `codes` are of a type with an
+// exponent, and of 8 or 16 bits.
+void FillUniform(std::vector<uint32_t>& words, const ElementCodes& codes, unsigned seed);
 // The sums of products over a row of 128 bytes, of rows `first_m` and up of A and rows 0 and up of B.
 class ProbeSums {
  public:

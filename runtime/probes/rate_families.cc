@@ -10,6 +10,8 @@ std::string_view UnitName(RateUnit unit) {
       return "bytes/clk";
     case RateUnit::kGpcs:
       return "GPCs";
+    case RateUnit::kGigahertz:
+      return "GHz";
   }
   return "";
 }

@@ -43,8 +43,8 @@ struct RateProbe {
 inline constexpr uint32_t kFewRepeats = 2;
 
 // What the clocks become: of one unit, or units in a clock; or what is counted.
-enum class RateUnit : uint8_t { kClocks, kBytesPerClock, kGpcs };
-// "clk", "bytes/clk", "GPCs".
+enum class RateUnit : uint8_t { kClocks, kBytesPerClock, kGpcs, kGigahertz };
+// "clk", "bytes/clk", "GPCs", "GHz".
 std::string_view UnitName(RateUnit unit);
 
 // What the clocks of a probe are worth.

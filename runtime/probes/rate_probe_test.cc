@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "autotune/machine.h"
@@ -10,6 +11,7 @@
 #include "emulator/driver/driver.h"
 #include "runtime/engine_parts.h"
 #include "runtime/open_device.h"
+#include "runtime/probes/probe_operands.h"
 #include "runtime/probes/rate_families.h"
 #include "runtime/probes/rate_run.h"
 
@@ -98,6 +100,32 @@ TEST(RateProbe, MmasAreAssembledForAFamily) {
     ASSERT_TRUE(made.has_value()) << point.name << ": " << made.error().message;
   }
   EXPECT_GT(seen.size(), 20u);
+}
+
+// The square of a number that is uniform in [-1, 1) is 1/3 in the mean.
+TEST(FillUniform, HasNumbersOfEveryMagnitudeBelowOne) {
+  const auto mean_square = [](const ElementCodes& codes, int mantissa_bits) {
+    std::vector<uint32_t> words(20'000);
+    FillUniform(words, codes, 5);
+    const uint32_t bias = codes.codes[1] >> mantissa_bits;
+    double sum = 0, squares = 0;
+    int count = 0;
+    for (const uint32_t word : words) {
+      for (int at = 0; at < 32; at += codes.bits, ++count) {
+        const uint32_t code = word >> at & ((2u << (codes.bits - 1)) - 1), sign = code >> (codes.bits - 1);
+        const uint32_t exponent = code >> mantissa_bits & ((1u << (codes.bits - 1 - mantissa_bits)) - 1);
+        const double mantissa = 1 + std::ldexp(code & ((1u << mantissa_bits) - 1), -mantissa_bits);
+        const double size = exponent == 0 ? 0 : std::ldexp(mantissa, static_cast<int>(exponent - bias));
+        EXPECT_LT(size, 1);
+        sum += sign != 0 ? -size : size;
+        squares += size * size;
+      }
+    }
+    EXPECT_NEAR(sum / count, 0, 0.02);
+    return squares / count;
+  };
+  EXPECT_NEAR(mean_square(kCodesF16, 10), 1.0 / 3, 0.01);
+  EXPECT_NEAR(mean_square(kCodesE4m3, 3), 1.0 / 3, 0.03);  // toward zero to four bits
 }
 
 // Two SMs are near the even lines, one is near the odd ones; each has its own offset, and so has each line.

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/buffer.h"
+#include "device/event.h"
 #include "device/launch.h"
 #include "device/module.h"
 #include "device/tensor_map.h"
@@ -17,6 +18,7 @@ namespace {
 using base::Cat;
 
 constexpr int kRuns = 5;                   // of each length
+constexpr int kLaunchesAtOnce = 16;        // before the host waits for them
 constexpr unsigned kEmulatedClusters = 2;  // of a probe that fills the device
 
 class LoadedProbe {
@@ -61,15 +63,20 @@ class LoadedProbe {
   Result<std::vector<uint64_t>> Run(const device::Stream& stream, uint32_t repeats) {
     LS_TRY(out_.FillBytes(stream, 0));
     LS_TRY(ticks_.FillBytes(stream, 0));
-    device::CuDevicePtr clocks = ticks_.pointer(), out = out_.pointer(), in = in_.pointer();
-    std::vector<void*> parameters = {&clocks, &out, &in, &repeats};
-    for (uint32_t& word : words_) parameters.push_back(&word);
-    if (probe_.map) parameters.push_back(&map_);
-    LS_TRY(device::Launch(kernel_, shape_, stream, parameters));
+    LS_TRY(Launch(stream, repeats));
     std::vector<uint64_t> taken(shape_.grid.x);
     LS_TRY(ticks_.CopyToHost(stream, taken.data(), ticks_.size()));
     LS_TRY(stream.Synchronize());
     return taken;
+  }
+
+  // Does not wait for it.
+  Status Launch(const device::Stream& stream, uint32_t repeats) {
+    device::CuDevicePtr clocks = ticks_.pointer(), out = out_.pointer(), in = in_.pointer();
+    std::vector<void*> parameters = {&clocks, &out, &in, &repeats};
+    for (uint32_t& word : words_) parameters.push_back(&word);
+    if (probe_.map) parameters.push_back(&map_);
+    return device::Launch(kernel_, shape_, stream, parameters);
   }
 
   unsigned ctas() const { return shape_.grid.x; }
@@ -152,6 +159,31 @@ Result<ProbeWords> RunOnce(const ProbeDevice& on, const RateProbe& probe, uint32
   LS_ASSIGN(words.out, loaded.Words(on.stream));
   words.wrong = FirstWrong(probe, words.out, words.ctas);
   return words;
+}
+
+Result<std::vector<double>> TimeLaunches(const ProbeDevice& on, const RateProbe& probe, uint32_t repeats,
+                                         double seconds) {
+  LS_ASSIGN(LoadedProbe loaded, LoadedProbe::Load(on, probe));
+  std::vector<device::Event> events;
+  for (int i = 0; i <= kLaunchesAtOnce; ++i) {
+    LS_ASSIGN(device::Event event, device::Event::Create(on.device.context()));
+    events.push_back(std::move(event));
+  }
+  std::vector<double> microseconds;
+  for (double passed = 0; passed < seconds * 1e6;) {
+    LS_TRY(events.front().Record(on.stream));
+    for (int i = 0; i < kLaunchesAtOnce; ++i) {
+      LS_TRY(loaded.Launch(on.stream, repeats));
+      LS_TRY(events[static_cast<size_t>(i) + 1].Record(on.stream));
+    }
+    LS_TRY(on.stream.Synchronize());
+    for (size_t i = 1; i < events.size(); ++i) {
+      LS_ASSIGN(const float milliseconds, events[i].MillisecondsSince(events[i - 1]));
+      microseconds.push_back(1e3 * static_cast<double>(milliseconds));
+      passed += microseconds.back();
+    }
+  }
+  return microseconds;
 }
 
 Result<RateOutcome> RunPoint(const ProbeDevice& on, const ProbePoint& point) {

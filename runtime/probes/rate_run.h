@@ -28,4 +28,9 @@ struct ProbeWords {
 // being launched.
 Result<ProbeWords> RunOnce(const ProbeDevice& on, const RateProbe& probe, uint32_t repeats);
 
+// Launches it with `repeats` iterations, one launch after the other, until they have taken so long. Microseconds of
+// each; the first ones are of a chip that has not warmed up. REQUIRES: on.clocks is kMeasured.
+Result<std::vector<double>> TimeLaunches(const ProbeDevice& on, const RateProbe& probe, uint32_t repeats,
+                                         double seconds);
+
 }  // namespace laneshift::runtime

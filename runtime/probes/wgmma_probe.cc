@@ -85,7 +85,8 @@ std::string KernelOf(const target::Target& target, const WgmmaShape& shape) {
   text.Line("wgmma.wait_group.sync.aligned 0");
   const std::string end = text.Clock();
   text.Unless(text.other_threads(), [&] { text.StoreClocks(begin, end); });
-  const std::string own = text.Wide("add.s64", text.out(), text.Wide("mul.wide.u32", text.thread(), kPitch * 4));
+  const std::string out = text.OutOfCta(static_cast<int>(kThreads) * kPitch);
+  const std::string own = text.Wide("add.s64", out, text.Wide("mul.wide.u32", text.thread(), kPitch * 4));
   for (size_t i = 0; i < sums.size(); i += 4) {
     text.Do("st.global.v4.b32", Cat("[", own, "+", i * 4, "]"),
             Braced({sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}));
