@@ -159,22 +159,8 @@ def with_sum(kind):
     return lambda row: f"sum={kind}" in row["problem"]
 
 
-# The sets of the summary: name, rows, page.
 def of_kind(kind):
     return lambda row: row["problem"].startswith(kind + " ")
-
-
-SETS = [
-    ("bf16 GEMM", rows_of("gemm_bf16_h200"), "gemm-h200.md"),
-    ("of these m <= 128", rows_of("gemm_bf16_h200", is_small), "gemm-h200.md"),
-    ("bf16 convolution", rows_of("conv_bf16_h200"), "convolution-h200.md"),
-    ("bf16 convolution layers", rows_of("conv_layers_h200"), "convolution-h200.md"),
-    ("convolution, epilogue", rows_of("conv_fused_h200"), "convolution-h200.md"),
-    ("bf16 dgrad", rows_of("conv_gradients_h200", of_kind("conv_dgrad")), "gradients-h200.md"),
-    ("bf16 wgrad", rows_of("conv_gradients_h200", of_kind("conv_wgrad")), "gradients-h200.md"),
-    ("e4m3 GEMM, sum=fast", rows_of("gemm_e4m3_h200", with_sum("fast")), "fp8-h200.md"),
-    ("e4m3 GEMM, sum=f32", rows_of("gemm_e4m3_h200", with_sum("f32")), "fp8-h200.md"),
-]
 
 
 # Grouped GEMMs on a chip, in one measurement or several.
@@ -196,6 +182,24 @@ def grouped_sets(chip):
                 rows = [row for row in of if row["peer"] == peer]
                 sets.append((f"{types}, {'layout=' if layout == 'k' else ''}{layout}, against {peer}", rows))
     return sets
+
+
+# The sets of the summary: name, rows, page.
+SETS = [
+    ("bf16 GEMM", rows_of("gemm_bf16_h200"), "gemm-h200.md"),
+    ("of these m <= 128", rows_of("gemm_bf16_h200", is_small), "gemm-h200.md"),
+    ("bf16 GEMM of models and benchmarks", rows_of("gemm_workloads_h200"), "gemm-h200.md"),
+    ("layers of Llama-3-8B in a CUDA graph", rows_of("chains_early_h200", lambda row: row["setting"].startswith("tuned")), "chains-h200.md"),
+    ("bf16 convolution", rows_of("conv_bf16_h200"), "convolution-h200.md"),
+    ("bf16 convolution layers", rows_of("conv_layers_h200"), "convolution-h200.md"),
+    ("convolution, epilogue", rows_of("conv_fused_h200"), "convolution-h200.md"),
+    ("bf16 dgrad", rows_of("conv_gradients_h200", of_kind("conv_dgrad")), "gradients-h200.md"),
+    ("bf16 wgrad", rows_of("conv_gradients_h200", of_kind("conv_wgrad")), "gradients-h200.md"),
+    ("e4m3 GEMM, sum=fast", rows_of("gemm_e4m3_h200", with_sum("fast")), "fp8-h200.md"),
+    ("e4m3 GEMM, sum=f32", rows_of("gemm_e4m3_h200", with_sum("f32")), "fp8-h200.md"),
+    ("e4m3 GEMM, scale=block, against DeepGEMM", rows_of("gemm_fp8_block_h200"), "fp8-h200.md"),
+    *((f"grouped {name.replace(', scale=block', '')}", rows, "grouped-h200.md") for name, rows in grouped_sets("h200")),
+]
 
 
 def lane_shift_layers():
