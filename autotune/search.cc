@@ -11,6 +11,7 @@
 namespace laneshift::autotune {
 namespace {
 
+using store::TimingOrder;
 using store::Verdict;
 
 constexpr size_t kFirstBatch = 8;  // tried by prediction only
@@ -19,13 +20,9 @@ constexpr size_t kExhaustiveBatch = 16;
 constexpr int kScoutRounds = 20;
 constexpr int kFinalRounds = 40;  // of the first of the final rungs; doubled from rung to rung
 constexpr int kFinalRungs = 3;
-// In series: as many as no other timing has, by which trials are distinguished. Slow calls are few, and each is long
-// enough for its clock.
+// In series. Slow calls are few, and each is long enough for its clock.
 constexpr int kSeriesRounds = 162, kSlowSeriesRounds = 18;
 constexpr double kSlowCall = 5000;  // us
-constexpr bool IsSeries(int rounds) { return rounds == kSeriesRounds || rounds == kSlowSeriesRounds; }
-static_assert(kFinalRungs == 3 && !IsSeries(kScoutRounds) && !IsSeries(kFinalRounds) && !IsSeries(2 * kFinalRounds) &&
-              !IsSeries(4 * kFinalRounds));
 constexpr size_t kMaxFinalists = 8;
 constexpr double kFinalistWithin = 1.05;  // times the best median of the trials
 constexpr double kAlike = 1.005;          // times the best median: a difference that users would not notice counts as
@@ -251,6 +248,7 @@ class Searcher {
     LS_ASSIGN(std::vector<Trial> timed, bench_.Time(SchedulesOf(together), rounds, order));
     const double drift = MeasureDrift(together, timed);
     for (size_t i = 0; i < batch.size(); ++i) {
+      timed[i].order = order;
       timed[i].drift = drift;
       Record(batch[i], std::move(timed[i]));
     }
@@ -342,7 +340,8 @@ class Searcher {
     return std::all_of(finalists.begin(), finalists.end(), [&](size_t i) { return RoundsOf(i) >= rounds; });
   }
   bool AreTimedInSeries(const std::vector<size_t>& finalists) const {
-    return std::all_of(finalists.begin(), finalists.end(), [&](size_t i) { return IsSeries(RoundsOf(i)); });
+    return std::all_of(finalists.begin(), finalists.end(),
+                       [&](size_t i) { return outcome_.trials[i]->order == TimingOrder::kInSeries; });
   }
   int RoundsOf(size_t candidate) const { return static_cast<int>(outcome_.trials[candidate]->samples.size()); }
 
@@ -395,17 +394,6 @@ std::string_view SearchKindName(SearchKind kind) {
       return "exhaustive";
   }
   LS_CHECK(false, "search kind out of range: ", static_cast<int>(kind));
-}
-
-std::string_view TimingOrderName(TimingOrder order) {
-  return order == TimingOrder::kInterleaved ? "interleaved" : "series";
-}
-
-std::optional<TimingOrder> TimingOrderFrom(std::string_view name) {
-  for (const TimingOrder order : {TimingOrder::kInterleaved, TimingOrder::kInSeries}) {
-    if (name == TimingOrderName(order)) return order;
-  }
-  return std::nullopt;
 }
 
 Result<SearchOutcome> Search(const std::vector<Candidate>& candidates, std::vector<std::optional<Trial>> known,

@@ -39,6 +39,7 @@ struct Candidate {
 struct Trial {
   store::Verdict verdict = store::Verdict::kPassed;
   std::string detail{};
+  store::TimingOrder order = store::TimingOrder::kInterleaved;
   std::vector<store::Sample> samples{};  // as measured
   double drift = 1;  // how many times as slow the yardstick was with this trial as when it was first timed
 
@@ -48,12 +49,6 @@ struct Trial {
 // The trial's time, as it would have been when the yardstick was first timed.
 Estimate EstimateOf(const Trial& trial);
 
-// In which order schedules are timed: interleaved, call by call, so that all have the same clock; or each by itself for
-// some time, so that each has the clock at which the power that it takes is the limit.
-enum class TimingOrder { kInterleaved, kInSeries };
-std::string_view TimingOrderName(TimingOrder order);  // "interleaved", "series"
-std::optional<TimingOrder> TimingOrderFrom(std::string_view name);
-
 // Where candidates are tried. An Error means that nothing more can be tried at all.
 class Bench {
  public:
@@ -61,7 +56,8 @@ class Bench {
   // Compiles, runs and checks each; one trial each, without samples.
   virtual Result<std::vector<Trial>> Check(const std::vector<Schedule>& schedules) = 0;
   // Times schedules that passed, `rounds` times; one trial each.
-  virtual Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds, TimingOrder order) = 0;
+  virtual Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds,
+                                          store::TimingOrder order) = 0;
 };
 
 enum class SearchKind { kHalving, kExhaustive };

@@ -14,6 +14,7 @@ namespace laneshift::autotune {
 namespace {
 
 using base::Cat;
+using store::TimingOrder;
 using store::Verdict;
 
 // What the device would do with each schedule, by name.

@@ -91,12 +91,13 @@ class Tuning {
         auto& known = known_[*index];
         // One failure outweighs any number of passes.
         if (known && known->verdict != Verdict::kPassed) continue;
-        // Of a second's trials the last one has the most rounds.
+        // Of a second's trials the last one is that in series, or has the most rounds.
         const bool failed = record.verdict != Verdict::kPassed;
-        if (known && !failed && record.created == made[*index] && record.samples.size() < known->samples.size())
-          continue;
+        const auto rank = [](const auto& trial) { return std::pair(trial.order, trial.samples.size()); };
+        if (known && !failed && record.created == made[*index] && rank(record) < rank(*known)) continue;
         made[*index] = record.created;
-        known = Trial{.verdict = record.verdict, .detail = record.detail, .samples = record.samples};
+        known =
+            Trial{.verdict = record.verdict, .detail = record.detail, .order = record.order, .samples = record.samples};
       }
     }
     for (const auto& known : known_) outcome_.known += known.has_value();
@@ -125,6 +126,7 @@ class Tuning {
                        .verdict = trial.verdict,
                        .detail = trial.detail,
                        .predicted_us = candidate.predicted_us,
+                       .order = trial.order,
                        .samples = trial.samples};
     const Estimate estimate = EstimateOf(trial.samples);
     record.time_us = estimate.median;

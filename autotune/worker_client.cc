@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "base/text.h"
+#include "store/trial_table.h"
 
 namespace laneshift::autotune {
 namespace {
 
 using base::Cat;
 using std::chrono::milliseconds;
+using store::TimingOrder;
 using store::Verdict;
 
 constexpr milliseconds kPatience{100};  // between two questions whether to stop

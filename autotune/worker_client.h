@@ -39,7 +39,7 @@ class WorkerClient {
   // As Bench, for one problem after the other.
   Result<std::vector<Trial>> Check(const std::string& problem, const std::vector<Schedule>& schedules);
   Result<std::vector<Trial>> Time(const std::string& problem, const std::vector<Schedule>& schedules, int rounds,
-                                  TimingOrder order);
+                                  store::TimingOrder order);
 
   // How many workers crashed because of candidates.
   int losses() const { return losses_; }
@@ -74,7 +74,8 @@ class WorkerBench : public Bench {
   Result<std::vector<Trial>> Check(const std::vector<Schedule>& schedules) override {
     return client_.Check(problem_, schedules);
   }
-  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds, TimingOrder order) override {
+  Result<std::vector<Trial>> Time(const std::vector<Schedule>& schedules, int rounds,
+                                  store::TimingOrder order) override {
     return client_.Time(problem_, schedules, rounds, order);
   }
 

@@ -130,8 +130,7 @@ Trial ProblemBench::Check(const Schedule& schedule) {
   return CheckOn(problem, host, *operands, **runnable);
 }
 
-Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, int rounds,
-                                       autotune::TimingOrder order) {
+Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, int rounds, store::TimingOrder order) {
   const Engine::Parts& parts = engine_.parts();
   if (parts.emulated) return MakeError(ErrorCode::kUnsupported, "an emulated device has no times");
   if (!rotating_) {
@@ -144,7 +143,7 @@ Result<SampleTable> ProblemBench::Time(const std::vector<Schedule>& schedules, i
   }
   ReadConditions read;
   if (nvml_) read = [this] { return nvml_->Read(); };
-  if (order == autotune::TimingOrder::kInSeries)
+  if (order == store::TimingOrder::kInSeries)
     return TimeInSeries(parts.device, stream_, *rotating_, contenders, rounds, read);
   return TimeInterleaved(parts.device, stream_, *rotating_, contenders, rounds, CallsOfSample(problem_), read);
 }

@@ -36,7 +36,7 @@ class ProblemBench {
   // Runs the candidate once on a poisoned output. kCrashed: the device's context is lost, and with it the bench.
   autotune::Trial Check(const Schedule& schedule);
   // On sets of operands that do not stay in the cache. An Error means that the context is lost.
-  Result<autotune::SampleTable> Time(const std::vector<Schedule>& schedules, int rounds, autotune::TimingOrder order);
+  Result<autotune::SampleTable> Time(const std::vector<Schedule>& schedules, int rounds, store::TimingOrder order);
 
  private:
   ProblemBench(const Engine& engine, Problem problem, BenchOptions options, device::Stream stream)

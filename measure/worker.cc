@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "measure/parallel_for.h"
 #include "runtime/engine_parts.h"
+#include "store/trial_table.h"
 
 namespace laneshift::measure {
 namespace {
@@ -145,7 +146,7 @@ class Server {
     const std::string_view rounds = request.Find("rounds"), name = request.Find("order");
     const auto count = base::ParseInt(rounds);
     if (!count || *count < 1) return MakeError(ErrorCode::kInternal, Cat("'", rounds, "' is no number of rounds"));
-    const auto order = autotune::TimingOrderFrom(name);
+    const auto order = store::TimingOrderFrom(name);
     if (!order) return MakeError(ErrorCode::kInternal, Cat("'", name, "' is no order of timing"));
     auto samples = bench_->Time(schedules, static_cast<int>(*count), *order);
     if (samples) return autotune::EncodeSamples(*samples);

@@ -91,6 +91,7 @@ class RandomRecords {
                       .assembler = {.name = Cat("ptxas ", Draw(2)), .file = Cat("/", Draw(2))},
                       .verdict = static_cast<Verdict>(Draw(5)),
                       .predicted_us = DrawTime(),
+                      .order = static_cast<TimingOrder>(Draw(2)),
                       .created = kMergedAt - (Draw(3) == 0 ? 0 : kFailureSeconds - Draw(2))};
     if (trial.verdict != Verdict::kPassed) {
       trial.detail = Cat("why ", Draw(2));

@@ -66,6 +66,10 @@ enum class Verdict {
   kRefused,  // did not compile, load or launch
 };
 
+// How schedules that are compared were timed: interleaved, call by call, so that all have the same clock; or each by
+// itself for some time, so that each has the clock at which the power that it takes is the limit.
+enum class TimingOrder { kInterleaved, kInSeries };
+
 // The state of the device during one sample; what could not be read is absent.
 struct Conditions {
   std::optional<double> sm_mhz{}, memory_mhz{}, temperature_c{}, power_w{};
@@ -102,6 +106,7 @@ struct TrialRecord {
   Verdict verdict = Verdict::kPassed;
   std::string detail{};  // for people: why it did not pass. One line of text; other bytes are replaced by '?'
   std::optional<double> predicted_us{};
+  TimingOrder order = TimingOrder::kInterleaved;  // in which the samples were taken
   std::vector<Sample> samples{};
   // Median and confidence interval; 0 without samples. Finite, as all times are.
   double time_us = 0, low_us = 0, high_us = 0;

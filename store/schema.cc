@@ -159,6 +159,11 @@ INSERT INTO choices_by_word
 DROP TABLE choices;
 ALTER TABLE choices_by_word RENAME TO choices;
 )sql"},
+    // Older trials count as interleaved, and their ids cover no order.
+    {"in which order a trial was timed", R"sql(
+ALTER TABLE trials ADD COLUMN timing_order TEXT NOT NULL DEFAULT 'interleaved'
+  CHECK (timing_order IN ('interleaved', 'series'));
+)sql"},
 };
 
 using Things = std::vector<std::string>;  // one line for each object of a schema

@@ -98,8 +98,8 @@ Result<std::vector<Sample>> ReadSamples(Database& database, int64_t trial) {
 
 constexpr char kSelectTrial[] =
     "SELECT number, trials.id, problems.text, target, devices.key, schedules.text, generator, driver, verdict, detail, "
-    "predicted_us, time_us, low_us, high_us, created, assembler, assembler_file FROM trials JOIN problems ON problem = "
-    "problems.id "
+    "predicted_us, time_us, low_us, high_us, created, assembler, assembler_file, timing_order FROM trials "
+    "JOIN problems ON problem = problems.id "
     "JOIN devices ON device = devices.id JOIN schedules ON schedule = schedules.id ";
 
 struct TrialRow {
@@ -107,9 +107,10 @@ struct TrialRow {
   std::string id;
 };
 
-// An unknown verdict makes the id wrong.
+// An unknown verdict or order makes the id wrong.
 Result<TrialRow> RowAt(Database& database, const Statement& row) {
   const std::optional<Verdict> verdict = VerdictFrom(row.TextAt(8));
+  const std::optional<TimingOrder> order = TimingOrderFrom(row.TextAt(17));
   TrialRecord r{.problem = row.TextAt(2),
                 .target = row.TextAt(3),
                 .device = row.TextAt(4),
@@ -120,12 +121,13 @@ Result<TrialRow> RowAt(Database& database, const Statement& row) {
                 .verdict = verdict.value_or(Verdict::kRefused),
                 .detail = row.TextAt(9),
                 .predicted_us = OptionalRealAt(row, 10),
+                .order = order.value_or(TimingOrder::kInterleaved),
                 .time_us = row.RealAt(11),
                 .low_us = row.RealAt(12),
                 .high_us = row.RealAt(13),
                 .created = row.IntegerAt(14)};
   LS_ASSIGN(r.samples, ReadSamples(database, row.IntegerAt(0)));
-  return TrialRow{std::move(r), verdict ? row.TextAt(1) : std::string()};
+  return TrialRow{std::move(r), verdict && order ? row.TextAt(1) : std::string()};
 }
 
 // Whether the trial exists and is sound. A damaged row of this id is removed, so that the original can replace it.
@@ -172,6 +174,17 @@ std::optional<Verdict> VerdictFrom(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view TimingOrderName(TimingOrder order) {
+  return order == TimingOrder::kInterleaved ? "interleaved" : "series";
+}
+
+std::optional<TimingOrder> TimingOrderFrom(std::string_view name) {
+  for (const TimingOrder order : {TimingOrder::kInterleaved, TimingOrder::kInSeries}) {
+    if (TimingOrderName(order) == name) return order;
+  }
+  return std::nullopt;
+}
+
 std::string TrialId(const TrialRecord& r) {
   base::Fingerprinter print;
   print.Text("problem", r.problem).Text("target", r.target).Text("device", r.device).Text("schedule", r.schedule);
@@ -180,6 +193,7 @@ std::string TrialId(const TrialRecord& r) {
   // Ids from before they were recorded stay unchanged.
   if (!r.assembler.name.empty()) print.Text("assembler", r.assembler.name);
   if (!r.assembler.file.empty()) print.Text("assembler_file", r.assembler.file);
+  if (r.order != TimingOrder::kInterleaved) print.Text("order", TimingOrderName(r.order));
   if (r.predicted_us) print.Real("predicted_us", *r.predicted_us);
   print.Real("time_us", r.time_us).Real("low_us", r.low_us).Real("high_us", r.high_us).Integer("created", r.created);
   for (const Sample& sample : r.samples) {
@@ -252,13 +266,13 @@ Result<bool> InsertTrial(Database& database, const TrialRecord& r) {
   LS_ASSIGN(const int64_t schedule, NumberOf(database, "schedules", "text", r.schedule));
   LS_ASSIGN(Statement insert, database.Prepare("INSERT INTO trials (id, problem, target, device, schedule, generator, "
                                                "driver, verdict, detail, predicted_us, time_us, low_us, high_us, "
-                                               "created, assembler, assembler_file) "
-                                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                               "created, assembler, assembler_file, timing_order) "
+                                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Text(id).Integer(problem).Text(r.target).Integer(device).Integer(schedule).Text(r.generator).Text(r.driver);
   insert.Text(VerdictName(r.verdict)).Text(r.detail);
   BindOptional(insert, r.predicted_us);
   insert.Real(r.time_us).Real(r.low_us).Real(r.high_us).Integer(r.created);
-  LS_TRY(insert.Text(r.assembler.name).Text(r.assembler.file).Run());
+  LS_TRY(insert.Text(r.assembler.name).Text(r.assembler.file).Text(TimingOrderName(r.order)).Run());
   LS_TRY(InsertSamples(database, id, r.samples));
   return true;
 }

@@ -18,6 +18,9 @@ namespace laneshift::store {
 std::string_view VerdictName(Verdict verdict);
 std::optional<Verdict> VerdictFrom(std::string_view name);
 
+std::string_view TimingOrderName(TimingOrder order);  // "interleaved", "series"
+std::optional<TimingOrder> TimingOrderFrom(std::string_view name);
+
 // The trial's fingerprint, as 32 hex digits.
 std::string TrialId(const TrialRecord& record);
 

@@ -21,6 +21,7 @@ TrialRecord MakeTrial(const std::string& schedule) {
           .generator = "35",
           .driver = "13.0",
           .predicted_us = 11.5,
+          .order = TimingOrder::kInterleaved,
           .samples = {{12.25, {.sm_mhz = 1980, .memory_mhz = 3201, .throttle_reasons = 4}}, {12.5, {.power_w = 512.5}}},
           .time_us = 12.375,
           .low_us = 12.25,
@@ -43,18 +44,23 @@ TEST(Trials, OutliveTheStoreWithAllTheySay) {
   hung.samples.clear();
   hung.time_us = hung.low_us = hung.high_us = 0;
   hung.created += 1;
+  TrialRecord in_series = MakeTrial("tile=128x128");
+  in_series.order = TimingOrder::kInSeries;
+  in_series.created += 2;
   {
     Store store = Store::Open({.directory = directory.path()});
     ASSERT_TRUE(store.PutTrial(MakeTrial("tile=128x128")));
     ASSERT_TRUE(store.PutTrial(hung));
     ASSERT_TRUE(store.PutTrial(hung)) << "the same again is no second trial";
+    ASSERT_TRUE(store.PutTrial(in_series));
   }
   Store store = Store::Open({.directory = directory.path()});
   const std::vector<TrialRecord> trials = TrialsIn(store);
-  ASSERT_EQ(trials.size(), 2u);
+  ASSERT_EQ(trials.size(), 3u);
   EXPECT_EQ(trials[0], MakeTrial("tile=128x128"));
   EXPECT_EQ(trials[1], hung);
-  EXPECT_EQ(store.Stat().trials, 2);
+  EXPECT_EQ(trials[2], in_series);
+  EXPECT_EQ(store.Stat().trials, 3);
   EXPECT_TRUE(store.GetTrials("gemm m=1 n=2 k=3", "sm_90a", "another")->empty());
   EXPECT_TRUE(store.GetTrials("gemm m=1 n=2 k=3", "sm_100a", "H200")->empty());
 }
@@ -77,6 +83,7 @@ TEST(Trials, EveryFieldIsPartOfTheId) {
       [](TrialRecord& r) { r.detail = "x"; },
       [](TrialRecord& r) { r.predicted_us.reset(); },
       [](TrialRecord& r) { r.predicted_us = 1; },
+      [](TrialRecord& r) { r.order = TimingOrder::kInSeries; },
       [](TrialRecord& r) { r.time_us += 1; },
       [](TrialRecord& r) { r.low_us -= 1; },
       [](TrialRecord& r) { r.high_us += 1; },

@@ -135,7 +135,7 @@ std::optional<Error> MeasureOnce(const Engine& engine, const Problem& problem) {
         << FaultyCalls::Instance().failed << " failed, and the kernel was blamed: " << trial.detail;
     if (trial.verdict != store::Verdict::kPassed) return MakeError(ErrorCode::kDriver, trial.detail);
     LS_ASSIGN(const autotune::SampleTable samples,
-              bench->Time({schedule.value}, kRounds, autotune::TimingOrder::kInterleaved));
+              bench->Time({schedule.value}, kRounds, store::TimingOrder::kInterleaved));
     EXPECT_EQ(samples.at(0).size(), static_cast<size_t>(kRounds));
     for (const store::Sample& sample : samples.at(0)) EXPECT_TRUE(std::isfinite(sample.time_us) && sample.time_us >= 0);
     return Ok();

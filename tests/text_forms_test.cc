@@ -224,6 +224,7 @@ store::Record DrawTrial(Dice& dice) {
                            .verdict = static_cast<store::Verdict>(dice.Below(5)),
                            .detail = DrawLine(dice),
                            .predicted_us = DrawMaybe(dice),
+                           .order = static_cast<store::TimingOrder>(dice.Below(2)),
                            .time_us = DrawFinite(dice),
                            .low_us = DrawFinite(dice),
                            .high_us = DrawFinite(dice),

@@ -79,7 +79,8 @@ Json ToJson(const TrialRecord& r, Code) {
                {"high_us", r.high_us},
                {"created", r.created},
                {"assembler", r.assembler.name},
-               {"assembler_file", r.assembler.file}};
+               {"assembler_file", r.assembler.file},
+               {"order", store::TimingOrderName(r.order)}};
   Json& samples = json["samples"] = Json::array();
   for (const store::Sample& sample : r.samples) {
     Json entry = {{"time_us", sample.time_us}};
@@ -219,9 +220,16 @@ Result<store::Record> ParseTrial(const Keys& keys) {
   LS_TRY(keys.Real("low_us", r.low_us));
   LS_TRY(keys.Real("high_us", r.high_us));
   LS_TRY(keys.Integer("created", r.created));
-  // Older files have neither.
+  // Older files have none of these.
   if (keys.Has("assembler")) LS_TRY(keys.Text("assembler", r.assembler.name));
   if (keys.Has("assembler_file")) LS_TRY(keys.Text("assembler_file", r.assembler.file));
+  if (keys.Has("order")) {
+    std::string order;
+    LS_TRY(keys.Text("order", order));
+    const auto ordered = store::TimingOrderFrom(order);
+    if (!ordered) return Corrupt(Cat("order '", base::Escape(order), "' is unknown"));
+    r.order = *ordered;
+  }
   const Json* samples = keys.Find("samples");
   if (samples == nullptr || !samples->is_array()) return Corrupt("key 'samples' is not an array");
   for (const Json& json : *samples) {

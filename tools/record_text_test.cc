@@ -39,6 +39,7 @@ std::vector<Record> Examples() {
                              .verdict = store::Verdict::kHung,
                              .detail = "caf\xc3\xa9",
                              .predicted_us = 1.0 / 3,
+                             .order = store::TimingOrder::kInSeries,
                              .samples = {{0.1, {.sm_mhz = 1979.5, .throttle_reasons = 4}},
                                          {std::numeric_limits<double>::denorm_min(), {}},
                                          {1e300, {.memory_mhz = 1, .temperature_c = -3, .power_w = 700.25}}},
@@ -75,7 +76,11 @@ TEST(RecordText, WhatIsWrongIsNamed) {
       {R"({"record":"fact","device":"d","name":"n","answer":"a"})", "key 'created' is not a whole number"},
       {R"({"record":"trial","problem":"p","target":"t","device":"d","schedule":"s","generator":"g","driver":"r",)"
        R"("verdict":"fine"})",
-       "verdict 'fine' is unknown"}};
+       "verdict 'fine' is unknown"},
+      {R"({"record":"trial","problem":"p","target":"t","device":"d","schedule":"s","generator":"g","driver":"r",)"
+       R"("verdict":"passed","detail":"","predicted_us":null,"time_us":1,"low_us":1,"high_us":1,"created":5,)"
+       R"("order":"backwards","samples":[]})",
+       "order 'backwards' is unknown"}};
   for (const auto& [line, message] : cases) {
     const auto parsed = ParseRecord(line);
     ASSERT_FALSE(parsed) << line;
