@@ -111,9 +111,9 @@ TEST_F(Views, InspectShowsTheWayOfTheOutput) {
     return moved;
   };
   using Moved = std::map<std::string, double>;
-  for (const char* schedule :
+  for (const std::string schedule :
        {"tile=128x128x64 math=2", "tile=128x128x64 math=2 consumers=pingpong", "tile=256x128x64 math=2"}) {
-    EXPECT_EQ(levels("gemm m=256 n=256 k=128", schedule),
+    EXPECT_EQ(levels("gemm m=256 n=256 k=128", (schedule + " d_store=tma").c_str()),
               (Moved{{"D, registers to shared memory", 4}, {"D, bulk stores from shared memory", 4}}))
         << schedule;
   }
