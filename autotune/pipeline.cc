@@ -110,8 +110,7 @@ double StoredRow(const ir::Program& program) {
   const ir::Param* rest = program.FindParam(ir::Binding::kMapDRest);
   if (rest == nullptr) return most;
   const double least = rest->box.RowBytes();
-  const int gated = program.FindParam(ir::Binding::kColumns) != nullptr ? 2 : 1;
-  const int whole = program.tile_n / gated / out.inner;
+  const int whole = program.tile_n / program.ColumnsPerOutput() / out.inner;
   return (whole * most + least) / (whole + 1);
 }
 

@@ -162,6 +162,8 @@ struct Program {
   // The extents of a tile's accumulator.
   int Rows() const { return row_axis == Axis::kM ? tile_m : tile_n; }
   int Columns() const { return row_axis == Axis::kM ? tile_n : tile_m; }
+  // Columns of the product that make one of D, whose columns then are a parameter.
+  int ColumnsPerOutput() const { return FindParam(Binding::kColumns) != nullptr ? 2 : 1; }
   // CTAs whose copies and arrivals complete a phase of one full barrier.
   int FillingCtas(const Channel& channel) const { return channel.FeedsMmas() ? ctas : 1; }
   int ClusterSize() const { return cluster_m * cluster_n * cluster_k; }

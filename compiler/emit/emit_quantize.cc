@@ -146,7 +146,7 @@ class FragmentQuantizer {
 
   // A power of two; fragments begin at multiples of what divides their width and that of the tile.
   int AtOnce(int count) const {
-    const int of_tile = cx_.program.Columns() / (cx_.program.FindParam(Binding::kColumns) != nullptr ? 2 : 1);
+    const int of_tile = cx_.program.Columns() / cx_.program.ColumnsPerOutput();
     return std::gcd(std::gcd(count, of_tile / quantizer_.run()), ScaleBlock::kFactors);
   }
   Value* BlocksOfD() { return CeilDiv(e_, ColumnsOfD(cx_), quantizer_.run()); }

@@ -32,6 +32,7 @@ constexpr int kReductionAccumulators = 192;           // of two blocks of rows, 
 constexpr int kMatrixReductionAccumulators = 128;     // of two that are columns of D, with a reduction and a matrix
 constexpr int kOrderedAccumulators = 128;             // with ordered reductions, whose partial rows need registers
 constexpr int kBlockRows = 64;                        // of a warpgroup
+constexpr int kLeastSpan = 32;                        // bytes of a swizzled row
 constexpr int kMostColumns = 16;                      // of a filter whose columns are unrolled
 constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-bit
 
@@ -223,7 +224,6 @@ Status CheckDepth(const Schedule& s, const Contraction& contraction, const Targe
                      least, " to ", most));
 }
 
-constexpr int kLeastSpan = 32;  // bytes
 // Rows of a tile are whole swizzle spans.
 Status CheckRowBytes(std::string_view what, int elements, DataType type) {
   const int whole = 8 * kLeastSpan / ir::BitsOf(type);
