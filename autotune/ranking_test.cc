@@ -162,7 +162,7 @@ TEST(DeepenShape, FillsSharedMemory) {
   constexpr const char* kNarrow = "gemm m=16 n=8192 k=8192";
   EXPECT_EQ(deepened(kNarrow, "tile=16x64x64 stages=2 acc=1 rows=n").stages, 16);  // of 10 KB
   EXPECT_EQ(deepened(kNarrow, "tile=16x64x128 stages=2 acc=1 rows=n").stages, 8);  // of 20 KB
-  EXPECT_EQ(deepened("gemm m=16 n=8192 k=8192 constant=b", "tile=16x64x128 stages=2 acc=1 rows=n").stages, 11);
+  EXPECT_EQ(deepened("gemm m=16 n=8192 k=8192 constant=b", "tile=16x64x128 stages=2 acc=1 rows=n early=b").stages, 11);
   const Schedule reuse = deepened("conv n=32 h=56 w=56 c=64 k=64 r=3 s=3 pad=1",
                                   "tile=128x64x64 stages=3 acc=1 math=2 d_store=rows reuse=row_offset filter_stages=2");
   EXPECT_EQ(reuse.filter_stages, 8);
@@ -192,6 +192,24 @@ TEST(VisitSchedules, HasRingsOfSeveralDepths) {
   EXPECT_EQ(stages_of(kOneShape, RingDepths::kUsual), std::vector<int>({8}));
   EXPECT_EQ(stages_of(kOneShape, RingDepths::kSeveral), std::vector<int>({8, 10, 5}));
   EXPECT_EQ(stages_of((std::string(kOneShape) + " stages=6").c_str(), RingDepths::kSeveral), std::vector<int>({6}));
+}
+
+// A constant B is loaded early where memory binds, wherever bulk copies load it, or where the constraint says so.
+TEST_P(ChooseOnTarget, ConstantBIsLoadedEarlyForFewRows) {
+  const target::Target& target = target::NamedTarget(GetParam());
+  const auto seen = [&](const char* problem, const char* constraint) {
+    std::set<EarlyLoads> early;
+    for (const Schedule& s : EnumerateSchedules(*ParseProblem(problem), *ParseSchedule(constraint), target).schedules) {
+      if (s.reuse != Reuse::kDirect) early.insert(s.early);
+    }
+    return early;
+  };
+  EXPECT_EQ(seen("gemm m=128 n=4096 k=1024 constant=b", ""), std::set{EarlyLoads::kB});
+  EXPECT_EQ(seen("gemm m=128 n=4096 k=1024 constant=b", "early=none"), std::set{EarlyLoads::kNone});
+  EXPECT_EQ(seen("gemm m=129 n=4096 k=1024 constant=b", ""), std::set{EarlyLoads::kNone});
+  EXPECT_EQ(seen("gemm m=129 n=4096 k=1024 constant=b", "early=b"), std::set{EarlyLoads::kB});
+  EXPECT_EQ(seen("gemm m=64 n=4096 k=1024", ""), std::set{EarlyLoads::kNone});
+  EXPECT_EQ(seen("gemm m=64 n=4096 k=1022 constant=b", ""), std::set{EarlyLoads::kNone}) << "what is packed is written";
 }
 
 TEST_P(ChooseOnTarget, DepthwiseConvolutionsAreDirect) {
@@ -544,7 +562,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "43:8faf6e49dd6406117bc3be314ff0e76e";
+  constexpr std::string_view kChoices = "44:e01be26ad240325cbd884133182673fe";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

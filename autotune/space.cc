@@ -16,6 +16,7 @@
 #include "compiler/compile.h"
 #include "compiler/contraction/contraction.h"
 #include "compiler/legality/check_direct.h"
+#include "compiler/legality/check_early.h"
 #include "compiler/legality/check_gemv.h"
 #include "compiler/legality/promotion.h"
 #include "compiler/legality/resident_operand.h"
@@ -64,6 +65,7 @@ constexpr int kClusterArea = 128 * 128;            // smaller tiles do not read 
 constexpr double kSharedPart = 0.5;                // of a tile's rows: so many pay at any size
 constexpr int kRowStoreRounds = 3;                 // of tiles, in which the end of the last one matters
 constexpr int kLineBits = 8 * 128;                 // of memory
+constexpr int64_t kMostEarlyRows = 128;            // of a product that memory binds
 
 // The space with the constraint put in, legal or not, each once; rings are as short as they may be.
 class ShapeList {
@@ -462,10 +464,19 @@ class ShapeList {
     Schedule shape =
         constraint_.Apply(DependsOnShape(asked) ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
                                                 : WithPaths(contraction_, target_, asked));
+    shape.early = EarlyOf(shape);
+    shape = constraint_.Apply(shape);
     AddShape(shape);
     if (!StoresOfThreadsMayPay(shape)) return;
     shape.d_store = StorePath::kRows;
     AddShape(constraint_.Apply(shape));
+  }
+  // Where memory binds, a warp that loads B early keeps it busy between two kernels. Where MMAs do, tiles that begin
+  // during the epilogue before them gain more, which no tile does with such a warp (measured on an H200).
+  EarlyLoads EarlyOf(Schedule shape) const {
+    if (contraction_.m > kMostEarlyRows || shape.reuse == Reuse::kDirect) return EarlyLoads::kNone;
+    shape.early = EarlyLoads::kB;
+    return compiler::CheckEarly(contraction_, shape).has_value() ? EarlyLoads::kB : EarlyLoads::kNone;
   }
   // Stores of threads are done sooner than a bulk store, which matters at the end of a kernel. They pay if each row is
   // whole lines (measured on an H200, of matrices).

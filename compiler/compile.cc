@@ -5,6 +5,7 @@
 #include "base/fingerprint.h"
 #include "base/text.h"
 #include "compiler/emit/llvm_version.h"
+#include "compiler/legality/check_early.h"
 #include "compiler/legality/check_groups.h"
 #include "compiler/legality/check_numerics.h"
 #include "compiler/legality/check_schedule.h"
@@ -36,6 +37,7 @@ Status Verify(const ir::Program& program, const target::Target& target, std::str
 // What the main kernel computes, if the schedule is legal for it.
 Result<PackedProduct> Check(Contraction stored, const Schedule& asked, const target::Target& target) {
   LS_TRY(CheckMerged(stored, asked));
+  LS_TRY(CheckEarly(stored, asked));
   LS_TRY(CheckPacks(stored, asked, target));
   PackedProduct product = ProductOf(std::move(stored), asked);
   LS_TRY(CheckSchedule(product.contraction, product.schedule, target));

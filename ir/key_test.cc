@@ -56,11 +56,11 @@ template <typename F>
 void ForEachField(Schedule& schedule, F&& visit) {
   auto& [tile_m, tile_n, tile_k, stages, acc_stages, math_warpgroups, raster, a_load, b_load, b_keep, d_store, reuse,
          shift, border, filter_stages, cluster_m, cluster_n, cluster_k, ctas, scheduler, rows, consumers, split_k,
-         merge_groups, scale_warps] = schedule;
+         merge_groups, scale_warps, early] = schedule;
   const auto all = [&](auto&... fields) { (visit(fields), ...); };
   all(tile_m, tile_n, tile_k, stages, acc_stages, math_warpgroups, raster, a_load, b_load, b_keep, d_store, reuse,
       shift, border, filter_stages, cluster_m, cluster_n, cluster_k, ctas, scheduler, rows, consumers, split_k,
-      merge_groups, scale_warps);
+      merge_groups, scale_warps, early);
 }
 
 void Change(Epilogue& epilogue) {

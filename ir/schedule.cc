@@ -37,10 +37,12 @@ template <>
 constexpr std::array<std::string_view, 2> kNames<Consumers>{"cooperative", "pingpong"};
 template <>
 constexpr std::array<std::string_view, 3> kNames<ScaleWarps>{"none", "rows", "all"};
+template <>
+constexpr std::array<std::string_view, 2> kNames<EarlyLoads>{"none", "b"};
 
 using Member = std::variant<int Schedule::*, LoadPath Schedule::*, StorePath Schedule::*, Reuse Schedule::*,
                             ShiftForm Schedule::*, Border Schedule::*, Scheduler Schedule::*, RowSide Schedule::*,
-                            Consumers Schedule::*, ScaleWarps Schedule::*>;
+                            Consumers Schedule::*, ScaleWarps Schedule::*, EarlyLoads Schedule::*>;
 
 // One decision. Its index in the table, over all keys, is its bit in ScheduleConstraint::fixed.
 struct Field {
@@ -71,6 +73,7 @@ constexpr Field kConsumers[] = {{&Schedule::consumers}};
 constexpr Field kSplitK[] = {{&Schedule::split_k, 256}};
 constexpr Field kMergeGroups[] = {{&Schedule::merge_groups, 256}};
 constexpr Field kScaleWarps[] = {{&Schedule::scale_warps}};
+constexpr Field kEarly[] = {{&Schedule::early}};
 
 // One row per key, in printed order. The values of a key's fields are joined by 'x'; those after the first `required`
 // may be omitted, which leaves them undecided.
@@ -105,6 +108,7 @@ constexpr Key kKeys[] = {
     {"split_k", kSplitK, 1, "split-K slices of the tiles that do not fill a round of CTAs; partials are added in a workspace"},
     {"merge_groups", kMergeGroups, 1, "convolution with groups: adjacent groups that are multiplied as one, with filters that have zeros for the channels of other groups"},
     {"scale_warps", kScaleWarps, 1, "with scale=mx or nv: scale factors that four more warps store to Tensor Memory (tcgen05.st), of the operand along the rows of the matrix instruction or of both; the tensor core copies the others (tcgen05.cp) and multiplies nothing meanwhile"},
+    {"early", kEarly, 1, "with constant=b: whether a separate warp loads B before the previous kernel on the stream has ended, or all operands are loaded after it"},
 };
 // clang-format on
 

@@ -5,13 +5,13 @@
 namespace laneshift {
 namespace {
 
-constexpr uint32_t kAllFields = (1u << 25) - 1;
+constexpr uint32_t kAllFields = (1u << 26) - 1;
 
 TEST(Schedule, PrintsEveryFieldInFixedOrder) {
   EXPECT_EQ(PrintSchedule(Schedule{}),
             "tile=128x128x64 stages=4 acc=2 math=1 raster=8 a_load=tma b_load=tma b_keep=0 d_store=tma reuse=none "
             "shift=separate border=zeros filter_stages=4 cluster=1x1 cluster_k=1 ctas=1 "
-            "scheduler=static rows=m consumers=cooperative split_k=1 merge_groups=1 scale_warps=none");
+            "scheduler=static rows=m consumers=cooperative split_k=1 merge_groups=1 scale_warps=none early=none");
 }
 
 TEST(Schedule, EveryPrintedFormParsesBackFullyDecided) {

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, ConstantOperand,
                            return name;
                          });
 
-// Only B by bulk copies, and only where it is said to be constant.
+// Where the schedule says so (compiler/legality/check_early.h says where it may).
 TEST(EarlyRole, LoadsConstantB) {
   const auto early = [](const char* problem, const char* schedule) {
     const target::Target& target = target::NamedTarget("sm_90a");
@@ -110,10 +110,9 @@ TEST(EarlyRole, LoadsConstantB) {
     EXPECT_TRUE(program) << program.error().message;
     return program && program->LoadsEarly();
   };
-  EXPECT_TRUE(early(kWithConstantB, "tile=64x64x64 b_keep=0"));
-  EXPECT_TRUE(early(kWithConstantB, "tile=64x128x64 b_keep=2"));
-  EXPECT_FALSE(early(kWithConstantB, "tile=64x64x64 b_load=copy"));
-  EXPECT_FALSE(early("gemm m=128 n=128 k=128 a=bf16 d=bf16", "tile=64x64x64"));
+  EXPECT_TRUE(early(kWithConstantB, "tile=64x64x64 b_keep=0 early=b"));
+  EXPECT_TRUE(early(kWithConstantB, "tile=64x128x64 b_keep=2 early=b"));
+  EXPECT_FALSE(early(kWithConstantB, "tile=64x64x64 early=none"));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ class PlanMaker {
       LS_ASSIGN(prepared.kernel, Load(launch.program));
     } else {
       prepared.kernel = product_;
-      // What is constant is loaded before the previous kernel has ended.
+      // The end of the previous kernel overlaps with the beginning of this one, which may load what is constant.
       const bool constant = ir::ConstantOf(problem_) != ConstantOperand::kNone;
       prepared.overlaps |= constant;
       // Otherwise CTAs of a kernel that may start early would be placed on SMs in pairs, where the previous kernel has

@@ -224,9 +224,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .has_waves = HasWaves(contraction, schedule, target),
                     .skips_blocks = PlanWork(contraction, schedule).skips_blocks,
                     .k = {.tile_k = schedule.tile_k}};
-  // What a kernel has packed is not constant, and threads that copy A leave no warp.
-  const bool early =
-      contraction.constant == ConstantOperand::kB && schedule.b_load == LoadPath::kTma && !IsByThreads(schedule.a_load);
+  const bool early = schedule.early == EarlyLoads::kB;
   const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;
   LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(5);

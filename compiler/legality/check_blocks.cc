@@ -18,8 +18,12 @@ Error NotOfBlocks(std::string message) { return MakeError(ErrorCode::kUnsupporte
 }  // namespace
 
 // Scale factors are in blocks of 128 rows and four runs of K, and the tensor core has all rows of a tile.
-Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& scaling, const Schedule& s,
-                        const target::Target& target) {
+Status CheckBlockScales(const Contraction& contraction, const Schedule& s, const target::Target& target) {
+  const auto scaling = contraction.BlockScaling();
+  if (!scaling) {
+    if (s.scale_warps == ScaleWarps::kNone) return Ok();
+    return NotOfBlocks("warps store scale factors to Tensor Memory only with scale=mx or nv; use scale_warps=none");
+  }
   if (!target.mma.ScalesBlocks())
     return NotOfBlocks(Cat("scale=", ir::NameOf(contraction.scale),
                            " needs matrix instructions with scale factors, which ", target.name,
@@ -39,7 +43,7 @@ Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& 
     return NotOfBlocks(Cat("with block scaling tile ", column_axis, "=", columns, " is neither all of ", column_axis,
                            "=", extent, " nor whole halves of blocks of scale factors; use ", kHalf, ", ", 2 * kHalf,
                            ", ", 3 * kHalf, " or ", 4 * kHalf));
-  const int depth = scaling.run * ir::ScaleBlock::kFactors;
+  const int depth = scaling->run * ir::ScaleBlock::kFactors;
   if (s.tile_k % depth != 0)
     return NotOfBlocks(Cat("with block scaling tile k=", s.tile_k, " is not whole blocks of scale factors; use ", depth,
                            " or ", 2 * depth));

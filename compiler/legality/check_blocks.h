@@ -11,9 +11,8 @@
 
 namespace laneshift::compiler {
 
-// kUnsupported names the rule. `scaling`: that of the contraction.
-Status CheckBlockScales(const Contraction& contraction, const ir::BlockScaling& scaling, const Schedule& s,
-                        const target::Target& target);
+// kUnsupported names the rule.
+Status CheckBlockScales(const Contraction& contraction, const Schedule& s, const target::Target& target);
 // REQUIRES: A is sparse.
 Status CheckSparse(const Contraction& contraction, const Schedule& s, const target::Target& target);
 // REQUIRES: ir::HasLongRows of the block of K.

@@ -568,11 +568,7 @@ Status CheckShape(const Contraction& contraction, const Schedule& s, const Targe
 Status CheckSchedule(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.RowsArePixels();
   if (s.reuse == Reuse::kDirect) return CheckDirect(contraction, s, target);
-  if (const auto scaling = contraction.BlockScaling()) {
-    LS_TRY(CheckBlockScales(contraction, *scaling, s, target));
-  } else if (s.scale_warps != ScaleWarps::kNone) {
-    return Refused("warps store scale factors to Tensor Memory only with scale=mx or nv; use scale_warps=none");
-  }
+  LS_TRY(CheckBlockScales(contraction, s, target));
   LS_TRY(CheckTypes(contraction, target));
   LS_TRY(CheckPadded(contraction, s));
   if (contraction.IsSparse()) LS_TRY(CheckSparse(contraction, s, target));

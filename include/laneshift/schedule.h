@@ -80,6 +80,12 @@ enum class ScaleWarps : uint8_t {
   kAll,
 };
 
+// What a separate warp loads before the previous kernel on the stream has ended.
+enum class EarlyLoads : uint8_t {
+  kNone,
+  kB,  // which the problem declares constant
+};
+
 struct Schedule {
   int tile_m = 128, tile_n = 128, tile_k = 64;  // elements of one output tile and of one K block
   int stages = 4;                               // shared-memory ring between loads and MMA
@@ -103,6 +109,7 @@ struct Schedule {
   int split_k = 1;       // split-K slices of the tiles that do not fill a round of CTAs; 1: none
   int merge_groups = 1;  // adjacent groups of channels of a convolution that are multiplied as one
   ScaleWarps scale_warps = ScaleWarps::kNone;
+  EarlyLoads early = EarlyLoads::kNone;
 
   bool operator==(const Schedule&) const = default;
 };
