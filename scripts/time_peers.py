@@ -7,6 +7,7 @@
 
 Operands are uniform in [-1, 1) and rotate through at least 200 MB; calls follow each other without a pause; medians of CALLS,
 72 if they are not given: as many as laneshift bench --rounds, since a GPU at its limit of power slows down within 100 ms.
+With constant=b a sample is eight calls in a row, as it is of `laneshift bench`, with and without DeepGEMM's programmatic launch.
 Groups have 0.7 to 1.3 times the mean, masked ones 0.54 to 1 times m, drawn at random. Groups of DeepGEMM are padded to whole
 multiples of the rows (layout=k: of the elements of K) that it asks for, which are neither counted nor stored by laneshift.
 """
@@ -18,6 +19,7 @@ import re
 import sys
 
 ROTATED_BYTES, CALLS, REPEATS = 200 << 20, 72, 3
+CALLS_IN_A_ROW = 8
 RUN = 128
 
 
@@ -170,8 +172,8 @@ def operand_bytes(line, of):
     return size * max(1, len(of.sizes)) * of.n * of.k + rows * (size * of.k + 2 * of.n)
 
 
-def median_us(torch, make, count, timed):
-    """Of `timed` of the calls that `make` returns, each with other operands, `count` of them in rotation."""
+def median_us(torch, make, count, timed, row):
+    """Of `timed` of the calls that `make` returns, `row` in a sample, each with other operands, `count` of them in rotation."""
     sets, calls = [make() for _ in range(count)], 0
 
     def call():
@@ -183,17 +185,18 @@ def median_us(torch, make, count, timed):
         call()
     times = []
     for _ in range(REPEATS):
-        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(math.ceil(timed / REPEATS))]
+        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(math.ceil(timed / REPEATS / row))]
         torch.cuda.synchronize()
-        torch.cuda._sleep(4_000_000)  # the host gets ahead
+        torch.cuda._sleep(4_000_000 * row)  # the host gets ahead
         for _ in range(3):
             call()
         for begin, end in events:
             begin.record()
-            call()
+            for _ in range(row):
+                call()
             end.record()
         torch.cuda.synchronize()
-        times += [begin.elapsed_time(end) * 1e3 for begin, end in events]
+        times += [begin.elapsed_time(end) * 1e3 / row for begin, end in events]
     return sorted(times)[len(times) // 2]
 
 
@@ -210,10 +213,14 @@ def main():
     for line, extents in problems(path):
         of = Operands(deep_gemm, torch, line, extents)
         count = max(2, math.ceil(ROTATED_BYTES / operand_bytes(line, of)))
-        for name, make in peers_of(line).items():
-            us = median_us(torch, lambda: make(of), count, calls)
-            print(json.dumps({"problem": line, "peer": name, "peer_us": round(us, 2)}), flush=True)
-            torch.cuda.empty_cache()
+        constant = "constant=b" in line
+        for programmatic in (False, True) if constant else (False,):
+            deep_gemm.set_pdl(programmatic)
+            for name, make in peers_of(line).items():
+                us = median_us(torch, lambda: make(of), count, calls, CALLS_IN_A_ROW if constant else 1)
+                name += ", programmatic launch" if programmatic else ""
+                print(json.dumps({"problem": line, "peer": name, "peer_us": round(us, 2)}), flush=True)
+                torch.cuda.empty_cache()
 
 
 main()
