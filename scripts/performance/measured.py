@@ -164,7 +164,7 @@ def of_kind(kind):
 
 
 # Grouped GEMMs on a chip, in one measurement or several.
-GROUPED = {"h200": ["grouped_h200", "grouped_masked_bf16_h200"], "h100": ["grouped_fp8_block_h100", "grouped_bf16_h100"]}
+GROUPED = {"h200": ["grouped_h200", "grouped_masked_k_bf16_h200"], "h100": ["grouped_fp8_block_h100", "grouped_bf16_h100"]}
 
 
 def grouped_rows(chip, of_fp8):
@@ -198,6 +198,7 @@ SETS = [
     ("e4m3 GEMM, sum=fast", rows_of("gemm_e4m3_h200", with_sum("fast")), "fp8-h200.md"),
     ("e4m3 GEMM, sum=f32", rows_of("gemm_e4m3_h200", with_sum("f32")), "fp8-h200.md"),
     ("e4m3 GEMM, scale=block, against DeepGEMM", rows_of("gemm_fp8_block_h200"), "fp8-h200.md"),
+    ("the same, constant=b, calls in a row", rows_of("gemm_fp8_block_constant_h200"), "fp8-h200.md"),
     *((f"grouped {name.replace(', scale=block', '')}", rows, "grouped-h200.md") for name, rows in grouped_sets("h200")),
 ]
 

@@ -127,10 +127,10 @@ def fp8_picture():
     ], series, Axis(RATIO, [0.9, 0.95, 1, 1.05, 1.1, 1.15], 0.87, 1.16, log=True), right=120, reference=1)
 
 
-def fp8_block_picture():
+def fp8_block_picture(measured, setting):
     series = [Series("tuned", "dot", BLUE), FIRST]
-    rows = sorted(rows_of("gemm_fp8_block_h200"), key=ratio)
-    return dot_plot("e4m3 GEMM (m × n × k) with scale=block against DeepGEMM on an H200", [
+    rows = sorted(rows_of(measured), key=ratio)
+    return dot_plot(f"e4m3 GEMM (m × n × k) with {setting} against DeepGEMM on an H200", [
         Row(label(row["problem"]), [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 0.97)
         for row in rows
     ], series, Axis(RATIO, [0.8, 0.9, 1, 1.1, 1.2], 0.76, 1.24, log=True), right=120, reference=1)
@@ -322,7 +322,8 @@ PICTURES = {
     "few_channels": few_channels_picture,
     "gemv": gemv_picture,
     "fp8": fp8_picture,
-    "fp8_block": fp8_block_picture,
+    "fp8_block": lambda: fp8_block_picture("gemm_fp8_block_h200", "scale=block"),
+    "fp8_block_constant": lambda: fp8_block_picture("gemm_fp8_block_constant_h200", "scale=block constant=b"),
     "grouped": lambda: grouped_picture("h200"),
     "grouped_h100": lambda: grouped_picture("h100"),
     "sparse": sparse_picture,

@@ -311,20 +311,14 @@ def fp8_below():
     return below(rows, 1, "cuBLASLt")
 
 
-def fp8_block():
+def fp8_block(measured):
     return table(["problem", "schedule", "us", "TFLOP/s", "DeepGEMM us", "DeepGEMM / ours", "first choice"],
-                 [[code(without_types(row["problem"]).replace(" scale=block", "")), code(row["schedule"]), row["us"], f"{tflops(row):.0f}",
-                   row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"] for row in rows_of("gemm_fp8_block_h200")])
+                 [[code(re.sub(" scale=block| constant=b", "", without_types(row["problem"]))), code(row["schedule"]), row["us"],
+                   f"{tflops(row):.0f}", row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"] for row in rows_of(measured)])
 
 
-def fp8_block_groups():
-    rows = rows_of("gemm_fp8_block_h200")
-    return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]),
-                   ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
-
-
-def fp8_block_h100_groups():
-    rows = rows_of("gemm_fp8_block_h100")
+def fp8_block_groups(measured):
+    rows = rows_of(measured)
     return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]),
                    ("m = 4096", [row for row in rows if not is_small(row)])], floors=False)
 
@@ -480,12 +474,15 @@ TABLES = {
     "gemm_pieces": gemm_pieces,
     "operand_types_groups": operand_types_groups,
     "operand_types_below": operand_types_below,
-    "fp8_block": fp8_block,
-    "fp8_block_groups": fp8_block_groups,
-    "fp8_block_h100_groups": fp8_block_h100_groups,
+    "fp8_block": lambda: fp8_block("gemm_fp8_block_h200"),
+    "fp8_block_groups": lambda: fp8_block_groups("gemm_fp8_block_h200"),
+    "fp8_block_h100_groups": lambda: fp8_block_groups("gemm_fp8_block_h100"),
+    "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
+    "fp8_block_constant_groups": lambda: fp8_block_groups("gemm_fp8_block_constant_h200"),
     **{f"grouped_{types}_{chip}": lambda types=types, chip=chip: grouped(chip, types == "fp8_block")
        for types in ("fp8_block", "bf16") for chip in ("h200", "h100")},
     "gemm_again": lambda: below(rows_of("gemm_bf16_again_h200"), math.inf, "cuBLASLt"),
+    "gemm_64trials": lambda: below(rows_of("gemm_bf16_64trials_h200"), math.inf, "cuBLASLt"),
     **{f"grouped_groups_{chip}": lambda chip=chip: groups(grouped_sets(chip), floors=False) for chip in ("h200", "h100")},
     "grouped_sustained": grouped_sustained,
     "fp8_scales": fp8_scales,
