@@ -376,12 +376,13 @@ class CtaRun {
     }
     return moved;
   }
-  // The least time of a role that still has something to do.
-  double Front() const {
+  // The least time beyond `after` of a role that still has something to do.
+  double Front(double after) const {
     double front = kNever;
     for (const RoleRun& role : roles_) {
-      if (!role.finished() && (pipeline_.persistent || role.tiles() == done_))
-        front = std::min(front, role.time().clocks);
+      const double time = role.time().clocks;
+      if (time > after && !role.finished() && (pipeline_.persistent || role.tiles() == done_))
+        front = std::min(front, time);
     }
     return front;
   }
@@ -440,17 +441,24 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
   std::vector<CtaRun> ctas;
   for (int i = 0; i < static_cast<int>(count); ++i) ctas.emplace_back(pipeline, TracePlace{.spans = trace, .cta = i});
   Resources shared;
-  for (bool moved = true; moved;) {
-    moved = false;
-    // Several CTAs run in the order of time, so that a shared resource is given to the first request.
+  // Several CTAs, or roles that fill the same slots, run in the order of time, so that a shared resource is given to
+  // the first request.
+  const bool in_order = ctas.size() > 1 || std::any_of(pipeline.rings.begin(), pipeline.rings.end(),
+                                                       [](const PipelineRing& ring) { return ring.producers > 1; });
+  const auto run = [&](double until) {
+    bool moved = false;
+    for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, until);
+    return moved;
+  };
+  const auto next_front = [&](double after) {
     double front = kNever;
-    if (ctas.size() > 1) {
-      for (const CtaRun& cta : ctas) front = std::min(front, cta.Front());
-    }
-    for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, front);
-    if (!moved && ctas.size() > 1) {
-      for (CtaRun& cta : ctas) moved |= cta.Run(shared, machine, share, simulated, kNever);
-    }
+    for (const CtaRun& cta : ctas) front = std::min(front, cta.Front(after));
+    return front;
+  };
+  for (bool moved = true; moved;) {
+    // Those that are behind may wait for those ahead.
+    double front = in_order ? next_front(-kNever) : kNever;
+    while (!(moved = run(front)) && front < kNever) front = next_front(front);
   }
   SmTime time;
   const CtaRun* last = &ctas.front();
