@@ -456,7 +456,7 @@ SmTime SimulateSm(const Pipeline& pipeline, const Machine& machine, const SmShar
     return front;
   };
   for (bool moved = true; moved;) {
-    // Those that are behind may wait for those ahead.
+    // The role with the least time may wait for one that is ahead.
     double front = in_order ? next_front(-kNever) : kNever;
     while (!(moved = run(front)) && front < kNever) front = next_front(front);
   }
