@@ -20,14 +20,16 @@ bool HasFewSums(const Problem& problem) { return ir::Stored(problem, ir::Operand
 }  // namespace
 
 bool NeedsRanges(const Problem& problem) {
-  // The mean square of so many independent errors is its expectation within 9 % (one standard deviation).
+  // The mean square of so many independent errors is its expectation within 9 % (one standard deviation). Of fewer
+  // values that are cut, one that jumps by a last place may be most of it.
   constexpr int64_t kFewElements = 256;
   const Epilogue& epilogue = ir::EpilogueOf(problem);
-  const bool approximates = std::any_of(epilogue.begin(), epilogue.end(), [&](const EpilogueStep& step) {
-    return FunctionError(ir::InfoOf(step.kind).function, problem, 1) > 0;
+  const bool varies = std::any_of(epilogue.begin(), epilogue.end(), [&](const EpilogueStep& step) {
+    const ir::StepInfo& info = ir::InfoOf(step.kind);
+    return info.action == ir::StepAction::kCut || FunctionError(info.function, problem, 1) > 0;
   });
   const bool few = ir::Stored(problem, ir::OperandRole::kD).Elements() <= kFewElements;
-  return ir::HasJumps(epilogue) || (approximates && few);
+  return ir::HasJumps(epilogue) || (varies && few);
 }
 
 bool NeedsHost(const Problem& problem) {
