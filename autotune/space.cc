@@ -465,8 +465,7 @@ class ShapeList {
         constraint_.Apply(DependsOnShape(asked) ? WithPaths(contraction_.Under(problem_, asked), target_, asked)
                                                 : WithPaths(contraction_, target_, asked));
     shape.early = EarlyOf(shape);
-    shape = constraint_.Apply(shape);
-    AddShape(shape);
+    AddShape(constraint_.Apply(shape));
     if (!StoresOfThreadsMayPay(shape)) return;
     shape.d_store = StorePath::kRows;
     AddShape(constraint_.Apply(shape));
@@ -474,7 +473,7 @@ class ShapeList {
   // Where memory binds, a warp that loads B early keeps it busy between two kernels. Where MMAs do, tiles that begin
   // during the epilogue before them gain more, which no tile does with such a warp (measured on an H200).
   EarlyLoads EarlyOf(Schedule shape) const {
-    if (contraction_.m > kMostEarlyRows || shape.reuse == Reuse::kDirect) return EarlyLoads::kNone;
+    if (contraction_.constant == ConstantOperand::kNone || contraction_.m > kMostEarlyRows) return EarlyLoads::kNone;
     shape.early = EarlyLoads::kB;
     return compiler::CheckEarly(contraction_, shape).has_value() ? EarlyLoads::kB : EarlyLoads::kNone;
   }

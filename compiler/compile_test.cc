@@ -314,6 +314,8 @@ TEST(CheckSchedule, NamesTheRule) {
        "what a kernel packs is not constant; use b_load=tma"},
       {"sm_90a", "gemm m=64 n=64 k=64 constant=b", "tile=64x64 acc=1 early=b a_load=async", ErrorCode::kUnsupported,
        "leave no warp that loads B early; use a_load=tma or pack"},
+      {"sm_90a", "gemm m=4 n=64 k=1024 constant=b", "reuse=direct early=b", ErrorCode::kUnsupported,
+       "no warp that only loads; use early=none"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=256x256 math=2 acc=1", ErrorCode::kUnsupported,
        "too many with this epilogue and these loads; use at most 192"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=128x256 math=1 acc=1", ErrorCode::kUnsupported,

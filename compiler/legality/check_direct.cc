@@ -93,8 +93,7 @@ Status CheckFixed(const Contraction& c, const Schedule& s) {
       {s.consumers == Consumers::kCooperative, "consumers=cooperative"},
       {s.split_k == 1 || c.SumsPixels() || matrices, "split_k=1"},
       {s.merge_groups == 1, "merge_groups=1"},
-      {s.scale_warps == ScaleWarps::kNone, "scale_warps=none"},
-      {s.early == EarlyLoads::kNone, "early=none"}};
+      {s.scale_warps == ScaleWarps::kNone, "scale_warps=none"}};
   for (const auto& rule : rules) {
     if (!rule.holds) return NotDirect(Cat("has threads that read, multiply and store; use ", rule.use));
   }

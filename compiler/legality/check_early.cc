@@ -12,7 +12,10 @@ Error NotEarly(std::string message) { return MakeError(ErrorCode::kUnsupported, 
 }  // namespace
 
 Status CheckEarly(const Contraction& stored, const Schedule& asked) {
-  if (asked.early == EarlyLoads::kNone || asked.reuse == Reuse::kDirect) return Ok();  // CheckDirect has the other rule
+  if (asked.early == EarlyLoads::kNone) return Ok();
+  if (asked.reuse == Reuse::kDirect)
+    return NotEarly(
+        "reuse=direct has threads that read, multiply and store, and no warp that only loads; use early=none");
   if (stored.constant != ConstantOperand::kB)
     return NotEarly("early=b loads what the previous kernel may still write; use constant=b, or early=none");
   if (asked.b_load != LoadPath::kTma)
