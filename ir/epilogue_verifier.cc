@@ -54,7 +54,7 @@ Status RoleVerifier::CheckReadScaleFactors(const Op& op) const {
 }
 
 // Lines of 16 bytes: of A its rows one after the other, from any of the first line on, of B one for each run of
-// columns. If the rows of the accumulator are along n, its columns are rows of A.
+// columns, or a tile with one for each. If the rows of the accumulator are along n, its columns are rows of A.
 Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
   const auto& attrs = op.As<SlotScaleFactorsAttrs>();
   const Channel& channel = ChannelOfSlot(op.operands[0]);
@@ -65,8 +65,12 @@ Status RoleVerifier::CheckSlotScaleFactors(const Op& op) const {
                           " of the accumulator"));
   const int blocks = std::max(1, program_.Blocks(*role_));  // a role of too few warps has none
   const int rows_of_a = program_.row_axis == Axis::kM ? program_.tile_m / blocks : columns;
-  const std::pair<int, int> tiles[] = {{attrs.a_tile, rows_of_a / kFactorsOfLine},
-                                       {attrs.b_tile, ScaleRunsOfTile(program_.tile_n)}};
+  const int runs = ScaleRunsOfTile(program_.tile_n);
+  std::vector<std::pair<int, int>> tiles = {{attrs.a_tile, rows_of_a / kFactorsOfLine},
+                                            {attrs.b_tile, attrs.b_vector ? 1 : runs}};
+  for (int run = 1; attrs.b_vector && run < runs; ++run) tiles.emplace_back(attrs.b_tile + run, 1);
+  if (attrs.b_vector && attrs.packed) return Broken(12, "lines of packed scale factors of B are whole, and no vector");
+  if (attrs.b_vector) LS_TRY(Needs({Binding::kK}));
   for (const auto& [tile, lines] : tiles) {
     if (!InRange(tile, 0, static_cast<int64_t>(channel.tiles.size())))
       return Broken(8, Cat("channel ", channel.name, " has no tile ", tile));

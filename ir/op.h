@@ -277,6 +277,7 @@ struct SlotScaleFactorsAttrs {
   bool aligned = false;     // the first row of A begins a line
   bool packed = false;      // ue8m0, four of A's in a word
   bool after_mmas = false;  // no read moves before MMAs that are already issued
+  bool b_vector = false;    // B's are one vector of words, of which each run of columns has a tile
   bool operator==(const SlotScaleFactorsAttrs&) const = default;
 };
 struct ClearPromotedAttrs {

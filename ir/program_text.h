@@ -329,7 +329,8 @@ template <> inline constexpr auto kFields<SlotScaleFactorsAttrs> = std::tuple{
     Field{"columns", &SlotScaleFactorsAttrs::columns, Presence::kOptional},
     Field{"aligned", &SlotScaleFactorsAttrs::aligned, Presence::kOptional},
     Field{"packed", &SlotScaleFactorsAttrs::packed, Presence::kOptional},
-    Field{"after_mmas", &SlotScaleFactorsAttrs::after_mmas, Presence::kOptional}};
+    Field{"after_mmas", &SlotScaleFactorsAttrs::after_mmas, Presence::kOptional},
+    Field{"b_vector", &SlotScaleFactorsAttrs::b_vector, Presence::kOptional}};
 template <> inline constexpr auto kFields<ClearPromotedAttrs> = std::tuple{
     Field{"fragment", &ClearPromotedAttrs::fragment}};
 template <> inline constexpr auto kFields<AddPromotedAttrs> = std::tuple{

@@ -48,6 +48,7 @@ constexpr std::string_view kPartsLowered = "gemm_parts_sm_90a_lowered";
 constexpr std::string_view kStores = "gemm_stored_factors_sm_100a_scheduled";
 constexpr std::string_view kStoresLowered = "gemm_stored_factors_sm_100a_lowered";
 constexpr std::string_view kSlotScales = "gemm_slot_scales_sm_90a_scheduled";
+constexpr std::string_view kVectorScales = "gemm_vector_scales_sm_90a_scheduled";
 constexpr std::string_view kWhole = "gemm_whole_sm_90a_scheduled";
 constexpr std::string_view kWholeLowered = "gemm_whole_sm_90a_lowered";
 constexpr std::string_view kColumnScales = "gemm_slot_scales_rows_n_sm_90a_scheduled";
@@ -106,6 +107,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
                                       kDepthwise,
                                       kDepthwiseGradient,
                                       kSlotScales,
+                                      kVectorScales,
                                       kWhole,
                                       kWholeLowered,
                                       kGemv,
@@ -461,6 +463,8 @@ constexpr Broken kBrokenConvolutions[] = {
     {8, kSlotScales, "a_tile=2 b_tile=3", "a_tile=4 b_tile=3", "channel ab has no tile 4"},
     {12, kSlotScales, "a_tile=2 b_tile=3", "a_tile=3 b_tile=2", "tile sb is not 32 lines of 4 f32 scale factors"},
     {12, kSlotScales, "a_tile=2 b_tile=3", "a_tile=2 b_tile=0", "tile a is not 2 lines of 4 f32 scale factors"},
+    {8, kVectorScales, "b_tile=3 fragment=mma_16x8 b_vector", "b_tile=4 fragment=mma_16x8 b_vector", "channel ab has no tile 5"},
+    {12, kVectorScales, "mma_16x8 b_vector", "mma_16x8 packed b_vector", "lines of packed scale factors of B are whole, and no vector"},
     {12, kColumnScales, "column=112 columns=16 aligned", "column=120 columns=16 aligned", "columns 120+16 are not inside the 128 of the accumulator"},
     {12, kColumnScales, "columns=16 aligned", "columns=12 aligned", "columns 0+12 are not inside the 128 of the accumulator"},
     {12, kColumnScales, "a_tile=2 b_tile=3", "a_tile=1 b_tile=3", "tile b is not 4 lines of 4 f32 scale factors"},

@@ -204,7 +204,8 @@ def main():
     source, path, *timed = sys.argv[1:]
     if source == "sizes":
         for line, extents in problems(path):
-            print(",".join(map(str, group_sizes(line, extents))), line)
+            if "groups" in extents:
+                print(",".join(map(str, group_sizes(line, extents))), line)
         return
     sys.path.insert(0, source)
     calls = int(timed[0]) if timed else CALLS

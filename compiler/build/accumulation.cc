@@ -136,6 +136,10 @@ ValueId Accumulation::SlotScaleFactors(Builder& b, const BlockFactors& of, int b
                                   .packed = scale_tiles.packed,
                                   .after_mmas = block == 0 && slot_factor_reads == FactorReads::kHeldAfterMmas};
   ValueId row = start.row;
+  if (scale_tiles.a_vector) {
+    const ValueId word = of.tile->scales_of_a.WordOf(b, of.number);
+    row = b.Add({row, b.Rem({word, b.Constant(ir::kFactorsOfLine)})});
+  }
   if (rows_along_n) {
     const int part = run.column / scale_tiles.rows_of_tile;
     if (part > 0) row = b.Sub({row, b.Constant(part * scale_tiles.rows_of_tile)});
@@ -144,7 +148,9 @@ ValueId Accumulation::SlotScaleFactors(Builder& b, const BlockFactors& of, int b
     attrs.columns = run.columns;
     attrs.aligned = scale_tiles.aligned;
   }
-  return b.SlotScaleFactors({of.slot, row, start.column, of.number}, attrs);
+  attrs.b_vector = scale_tiles.b_vector;
+  const ValueId number = attrs.b_vector ? of.tile->scales_of_b.WordOf(b, of.number) : of.number;
+  return b.SlotScaleFactors({of.slot, row, start.column, number}, attrs);
 }
 
 void Accumulation::Finish(Builder& b, ValueId slot, ValueId later, const BlockFactors& scale_factors, int ring) const {

@@ -23,6 +23,7 @@ struct ProductTile {
   // The same among scale factors, in a slot or in memory, where those of A are a matrix that is named.
   std::vector<ScaleStart> scale_starts{};
   ir::ValueId scale_matrix = ir::kNoValue;
+  ScaleVector scales_of_a{}, scales_of_b{};  // where slots have parts of vectors
   // Rows that count, from the tile's first on; none: all. Blocks of rows that have none of them are not multiplied.
   ir::ValueId rows = ir::kNoValue;
   bool begun = false;  // the first product of its first slot was issued before it: Mainloop::Begin

@@ -160,9 +160,13 @@ void AddSlotMetadata(const Contraction& contraction, const Schedule& schedule, K
 
 // Those that the role that promotes applies to sums: in the slots of the ring after the operands, or, if another role
 // takes these, of a separate ring.
-void AddScaleTiles(const Schedule& schedule, const target::Target& target, const OperandParts& cluster,
-                   KernelParts& parts) {
+void AddScaleTiles(const Contraction& contraction, const Schedule& schedule, const target::Target& target,
+                   const OperandParts& cluster, KernelParts& parts) {
   SlotScales& scales = parts.terms.scale_tiles;
+  scales.a_vector = !contraction.a.HasAlignedScaleRows();
+  scales.b_vector = !contraction.b.HasAlignedScaleRows();
+  // Rows of a group begin within a line, and so do those of a block of K.
+  scales.aligned = parts.source != ir::WorkSource::kGroups && !scales.a_vector;
   if (target.mma.AccumulatesInTensorMemory()) {
     scales.ring = static_cast<int>(parts.channels.size());
     parts.channels.push_back({.name = "scales", .stages = kUsefulStages, .own = true});
@@ -175,19 +179,19 @@ void AddScaleTiles(const Schedule& schedule, const target::Target& target, const
       slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
     parts.loaders.push_back(
         std::make_unique<RunScaleLoader>(LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first},
-                                         operand, tiles, cluster, parts.source, scales.packed));
+                                         operand, tiles, cluster, parts.source, scales));
     return first;
   };
   constexpr int kMostRows = 256;  // of a box
   constexpr int kAlignedLines = ir::SharedLayout::kCopyAlignment / (ir::kFactorsOfLine * 4);
-  // Rows of a group begin within a line.
-  scales.aligned = parts.source != ir::WorkSource::kGroups;
   const int more = scales.aligned ? 0 : 1;
   const int count = schedule.tile_m + more > kMostRows ? 2 : 1, rows = schedule.tile_m / count;
   const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kAlignedLines);
   scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows});
   scales.rows_of_tile = rows;
-  scales.of_b = add(Operand::kB, {RunScaleTile(Operand::kB, ir::ScaleRunsOfTile(schedule.tile_n))});
+  const int runs = ir::ScaleRunsOfTile(schedule.tile_n);
+  scales.of_b = add(Operand::kB, scales.b_vector ? RunScaleTiles{RunScaleTile(Operand::kB, kAlignedLines), runs}
+                                                 : RunScaleTiles{RunScaleTile(Operand::kB, runs)});
 }
 
 // Whether there are more tiles than SMs; of groups, of which half of the room of each is filled.
@@ -249,7 +253,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
     AddBlocks(contraction, schedule, target, parts);
   } else {
     if (contraction.IsSparse()) AddSlotMetadata(contraction, schedule, parts);
-    if (scales_in_slots) AddScaleTiles(schedule, target, cluster, parts);
+    if (scales_in_slots) AddScaleTiles(contraction, schedule, target, cluster, parts);
     parts.mainloop = std::make_unique<RingMainloop>(parts.k, RingSlots{.ring = 0, .resident = resident ? 1 : -1});
   }
   parts.output = std::make_unique<MatrixOutput>(contraction);

@@ -17,7 +17,10 @@ struct SlotScales {
   int rows_of_tile = 0;  // of those of A: adjacent tiles have the rows of a tile of D
   int ring = 0;          // channel
   bool aligned = true;   // the rows of a tile of D begin with a line
-  bool packed = false;   // ue8m0 (ScaleFactorType), also where they do not come in slots
+  // All of A's (B's) are one vector of words to the TMA, which cannot step from row to row: what a block of K needs may
+  // begin anywhere in a line. Each run of columns of B then has a tile.
+  bool a_vector = false, b_vector = false;
+  bool packed = false;  // ue8m0 (ScaleFactorType), also where they do not come in slots
 
   bool InSlots() const { return of_a >= 0; }
 };

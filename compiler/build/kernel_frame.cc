@@ -452,7 +452,9 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
   }
   product.scale_starts = epilogue_.ScaleStarts(b, tiles.InSlots() ? tiles.rows_of_tile : schedule_.tile_m);
   if (tiles.InSlots()) {
-    row = tiles.aligned ? ir::kNoValue : b.Rem({row, b.Constant(ir::kFactorsOfLine)});
+    if (tiles.a_vector) product.scales_of_a = VectorOfScales(b, corner, parts_.source, tiles.packed);
+    if (tiles.b_vector) product.scales_of_b = VectorOfScales(b, product.corner);
+    row = tiles.aligned || tiles.a_vector ? ir::kNoValue : b.Rem({row, b.Constant(ir::kFactorsOfLine)});
     column = b.Rem({column, b.Constant(static_cast<int>(kScaleRun))});
   }
   const auto add = [&](ValueId first, ValueId& place) {

@@ -26,7 +26,8 @@ void RunScaleLoader::AddParams(std::vector<ir::Param>& params) const {
 }
 
 // Of A a row of the tensor map has a block of K, or four. Of B a row has a run of columns, of which the TMA copies
-// whole lines from multiples of a line on: the factors of the block of K and of its neighbours.
+// whole lines from multiples of a line on: the factors of the block of K and of its neighbours. Of a vector
+// (SlotScales) lines begin at the last multiple before what is needed.
 OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& corner) const {
   const bool whole = cluster_.IsWhole(operand_);
   const ir::LoadAttrs attrs{.tile = target().tile,
@@ -34,9 +35,25 @@ OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& cor
                             .to = whole ? cluster_.MulticastScopeOf(operand_) : ir::MulticastScope::kOwn,
                             .whole = whole,
                             .component = ir::OperandComponent::kScales};
+  const auto whole_lines = [](Builder& into, ValueId word) {
+    const ValueId line = into.Constant(ir::kFactorsOfLine);
+    return into.Mul({into.Div({word, line}), line});
+  };
+  if (operand_ == Operand::kB && scales_.b_vector) {
+    const ScaleVector vector = VectorOfScales(b, corner);
+    return [=, runs = tiles_.count](Builder& into, ValueId slot, const KBlock& block, int) {
+      ir::LoadAttrs part = attrs;
+      const ValueId zero = into.Constant(0);
+      ValueId word = vector.WordOf(into, block.number);
+      for (int i = 0; i < runs; ++i, ++part.tile) {
+        if (i > 0) word = into.Add({word, vector.line});
+        into.TmaLoad({slot, whole_lines(into, word), zero, zero}, part);
+      }
+    };
+  }
   if (operand_ == Operand::kB) {
     const ValueId first = b.Div({corner.column, b.Constant(static_cast<int>(kScaleRun))});
-    const int of_line = packed_ ? ir::PackedFactors::kOfLine : ir::kFactorsOfLine;
+    const int of_line = scales_.packed ? ir::PackedFactors::kOfLine : ir::kFactorsOfLine;
     return [attrs, first, batch = corner.batch, of_line](Builder& into, ValueId slot, const KBlock& block, int) {
       const ValueId words = into.Constant(ir::kFactorsOfLine);
       const ValueId blocks = of_line == ir::kFactorsOfLine ? words : into.Constant(of_line);
@@ -44,16 +61,21 @@ OperandLoader::LoadBlock RunScaleLoader::StartTile(Builder& b, const Corner& cor
     };
   }
   ScaleCorner first = ScalesOfRows(b, corner, source_);
-  if (source_ == ir::WorkSource::kGroups) {
-    const ValueId line = b.Constant(ir::kFactorsOfLine);
-    first.row = b.Mul({b.Div({first.row, line}), line});
+  ScaleVector vector;
+  if (scales_.a_vector) {
+    vector = VectorOfScales(b, first, source_, scales_.packed);
+  } else if (source_ == ir::WorkSource::kGroups) {
+    first.row = whole_lines(b, first.row);
   }
-  return [attrs, first, tiles = tiles_, packed = packed_](Builder& into, ValueId slot, const KBlock& block, int) {
+  return [=, tiles = tiles_, scales = scales_](Builder& into, ValueId slot, const KBlock& block, int) {
     ir::LoadAttrs part = attrs;
-    const ValueId line = packed ? into.Div({block.number, into.Constant(ir::PackedFactors::kOfWord)}) : block.number;
+    const ValueId zero = scales.a_vector ? into.Constant(0) : ir::kNoValue;
+    const ValueId begin = scales.a_vector ? whole_lines(into, vector.WordOf(into, block.number)) : first.row;
+    const ValueId line = scales.a_vector ? zero : LineOfScales(into, block.number, scales.packed);
+    const ValueId matrix = scales.a_vector ? zero : first.matrix;
     for (int i = 0; i < tiles.count; ++i, ++part.tile) {
-      const ValueId row = i == 0 ? first.row : into.Add({first.row, into.Constant(i * tiles.rows)});
-      into.TmaLoad({slot, row, line, first.matrix}, part);
+      const ValueId row = i == 0 ? begin : into.Add({begin, into.Constant(i * tiles.rows)});
+      into.TmaLoad({slot, row, line, matrix}, part);
     }
   };
 }

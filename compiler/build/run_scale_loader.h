@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "compiler/build/epilogue_terms.h"
 #include "compiler/build/operand_loader.h"
 #include "compiler/build/operand_parts.h"
 
@@ -23,10 +24,9 @@ struct RunScaleTiles {
 
 class RunScaleLoader final : public OperandLoader {
  public:
-  // `packed`: a word has the factors of four blocks of K.
   RunScaleLoader(const LoadTarget& target, ir::Operand operand, const RunScaleTiles& tiles, const OperandParts& cluster,
-                 ir::WorkSource source, bool packed)
-      : OperandLoader(target), operand_(operand), tiles_(tiles), cluster_(cluster), source_(source), packed_(packed) {}
+                 ir::WorkSource source, const SlotScales& scales)
+      : OperandLoader(target), operand_(operand), tiles_(tiles), cluster_(cluster), source_(source), scales_(scales) {}
 
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
@@ -36,7 +36,7 @@ class RunScaleLoader final : public OperandLoader {
   const RunScaleTiles tiles_;
   const OperandParts cluster_;
   const ir::WorkSource source_;
-  const bool packed_;
+  const SlotScales scales_;
 };
 
 }  // namespace laneshift::compiler

@@ -334,22 +334,29 @@ MappedTensor BlockTensor(const StoredTensor& memory, Operand operand, ir::Operan
           .box = {kRow, param.box.outer / kLines, 1}};
 }
 
-// Scale factors of scale=block: of A rows of M, of B rows of K, in words of one or of four.
-MappedTensor RunScaleTensor(const StoredTensor& memory, Operand operand, const ir::Param& param) {
-  const int64_t rows = operand == Operand::kA ? 1 : param.box.outer;
+// Scale factors of scale=block: of A rows of M, of B rows of K, in words of one or of four. If the TMA cannot step from
+// row to row, all of them are one row.
+MappedTensor RunScaleTensor(const OperandSource& source, Operand operand, const ir::Param& param) {
+  const StoredTensor& memory = source.scales;
+  const bool vector = !source.HasAlignedScaleRows();
+  const int64_t rows = operand == Operand::kA || vector ? 1 : param.box.outer;
   const bool packed = memory.type == DataType::kUe8m0;
   const int64_t of_word = packed ? ir::PackedFactors::kOfWord : 1;
-  return {
+  MappedTensor tensor = {
       .operand = operand,
       .component = ir::OperandComponent::kScales,
       .type = packed ? DataType::kS32 : memory.type,
       .dims = {memory.Inner() / of_word, memory.extents[StoredTensor::kPixel], memory.extents[StoredTensor::kImage]},
       .strides = {memory.pitches[StoredTensor::kPixel] / of_word, memory.pitches[StoredTensor::kImage] / of_word},
       .box = {int64_t{param.box.outer} * param.box.inner / rows, rows, 1}};
+  if (!vector) return tensor;
+  tensor.dims = {memory.Elements() / of_word, 1, 1};
+  tensor.strides = {tensor.box[0], tensor.box[0]};
+  return tensor;
 }
 
 MappedTensor ScaleTensor(const Contraction& contraction, Operand operand, const ir::Param& param) {
-  if (contraction.scale == Scaling::kBlock) return RunScaleTensor(contraction.Of(operand).scales, operand, param);
+  if (contraction.scale == Scaling::kBlock) return RunScaleTensor(contraction.Of(operand), operand, param);
   LS_CHECK(ir::BlockScalingOf(contraction.scale).has_value(), "no scale factors in blocks");
   return BlockTensor(contraction.Of(operand).scales, operand, ir::OperandComponent::kScales, param);
 }

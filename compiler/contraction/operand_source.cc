@@ -145,6 +145,15 @@ OperandSource SourceOf(const Problem& problem, Operand operand) {
       problem);
 }
 
+bool OperandSource::HasAlignedScaleRows() const {
+  constexpr int64_t kTmaStep = 16;  // bytes
+  // The stride of a dimension of extent 1 is never used.
+  const auto aligned = [&](StoredTensor::Dimension dimension) {
+    return scales.extents[dimension] == 1 || ir::BytesOf(scales.type, scales.pitches[dimension]) % kTmaStep == 0;
+  };
+  return aligned(StoredTensor::kPixel) && aligned(StoredTensor::kImage);
+}
+
 std::array<SourceDistance, 4> DistancesOf(const OperandSource& source) {
   const DistanceNames names = NamesOf(source.kind);
   const StoredTensor::Dimensions& extents = source.memory.extents;

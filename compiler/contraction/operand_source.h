@@ -49,6 +49,8 @@ struct OperandSource {
   int64_t MatrixRows() const { return memory.extents[ir::StoredTensor::kPixel]; }
   // From a row of the contraction to the next one where both are in one matrix or row of pixels.
   int64_t Pitch() const { return memory.pitches[RowDimension()]; }
+  // Whether rows and matrices of its scale factors are whole multiples of 16 bytes apart, by which the TMA steps.
+  bool HasAlignedScaleRows() const;
   // From matrix to matrix, image to image, tap to tap.
   int64_t Stride() const {
     if (divided) return Pitch();

@@ -55,8 +55,11 @@ void RoleEmitter::ReadScaleFactors(const Op& op) {
 void RoleEmitter::SlotScaleFactors(const Op& op) {
   const auto& attrs = op.As<ir::SlotScaleFactorsAttrs>();
   const Slot& slot = SlotOf(op);
-  scale_factors_[op.result] = EmitSlotScaleFactors(cx_, attrs, Tile(slot, attrs.a_tile), Tile(slot, attrs.b_tile),
-                                                   {Index(op, 1), Index(op, 2), Index(op, 3)});
+  std::vector<Value*> of_b;
+  const int tiles = attrs.b_vector ? ir::ScaleRunsOfTile(cx_.program.tile_n) : 1;
+  for (int i = 0; i < tiles; ++i) of_b.push_back(Tile(slot, attrs.b_tile + i));
+  scale_factors_[op.result] =
+      EmitSlotScaleFactors(cx_, attrs, Tile(slot, attrs.a_tile), of_b, {Index(op, 1), Index(op, 2), Index(op, 3)});
 }
 
 void RoleEmitter::ClearPromoted(const Op&) {

@@ -97,10 +97,10 @@ struct ScalePlace {
 };
 ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
                                   const ScaleMatrices& matrices);
-// From tiles of a slot, which begin at `of_a` and `of_b`; `row` of the tile, `column` of the run in the first line,
-// `block` of K.
+// From tiles of a slot, which begin at `of_a` and `of_b`, one or one for each run of columns; `row` of the tile,
+// `column` of the run in the first line, `block` of K or the word of the first run.
 ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a,
-                                  Value* of_b, const ScalePlace& place);
+                                  const std::vector<Value*>& of_b, const ScalePlace& place);
 // `sums` has one for each register of a fragment as wide as the tile.
 void EmitAddPromoted(const RoleContext& cx, const std::vector<Variable>& sums, const Fragment& fragment, int column,
                      const ScaleFactors* factors);

@@ -24,21 +24,28 @@ Value* EmitPowerOfTwo(Emitter& e, Value* byte) {
   return b.CreateBitCast(bits, e.F32());
 }
 
+namespace {
+
+// Runs of an extent that have a scale factor.
+Value* RunsOf(const RoleContext& cx, Binding extent) {
+  Emitter& e = cx.e;
+  return e.ir().CreateUDiv(e.ir().CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
+}
+
+}  // namespace
+
 ScaleFactors EmitLoadScaleFactors(const RoleContext& cx, const ir::ScaleFactorsAttrs& attrs, const ScalePlace& place,
                                   const ScaleMatrices& matrices) {
   Emitter& e = cx.e;
   auto& b = e.ir();
-  const auto runs_of = [&](Binding extent) {
-    return b.CreateUDiv(b.CreateAdd(cx.Param(extent), e.C32(kScaleRun - 1)), e.C32(kScaleRun));
-  };
   const auto least_of = [&](Value* index, Value* extent) {
     return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, b.CreateSub(extent, e.C32(1)));
   };
   const auto wide = [&](Value* factor, Value* other) {
     return b.CreateMul(b.CreateZExt(factor, e.I64()), b.CreateZExt(other, e.I64()));
   };
-  Value* k_runs = runs_of(Binding::kK);
-  Value* n_runs = runs_of(Binding::kN);
+  Value* k_runs = RunsOf(cx, Binding::kK);
+  Value* n_runs = RunsOf(cx, Binding::kN);
   Value* rows = cx.Param(attrs.rows);
   // Beyond the last one the last is loaded again: what it multiplies is zero, or not stored. So the load needs no
   // predicate, and its address is one multiplication and addition to what no block of K changes.
@@ -91,14 +98,22 @@ constexpr int kLineBytes = ir::kFactorsOfLine * 4;
 // The scale factors in the slot's two tiles.
 class SlotFactors {
  public:
-  SlotFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a, Value* of_b,
-              const ScalePlace& place)
-      : e_(cx.e),
-        attrs_(attrs),
-        place_(place),
-        index_(cx, {attrs.fragment, 8}, place.row, place.column),
-        of_a_(of_a),
-        of_b_(e_.Offset(of_b, e_.ir().CreateShl(WordInLine(), 2))) {}
+  SlotFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a,
+              const std::vector<Value*>& of_b, const ScalePlace& place)
+      : e_(cx.e), attrs_(attrs), place_(place), index_(cx, {attrs.fragment, 8}, place.row, place.column), of_a_(of_a) {
+    const int runs = ir::ScaleRunsOfTile(cx.program.tile_n);
+    auto& b = e_.ir();
+    for (int run = 0; run < runs; ++run) {
+      const auto number = static_cast<uint32_t>(run);
+      if (attrs_.b_vector) {
+        Value* word = b.CreateAdd(place_.block, b.CreateMul(RunsOf(cx, Binding::kK), e_.C32(number)));
+        of_b_.push_back(AtWord(of_b[number], word));
+      } else {
+        Value* word = attrs_.packed ? b.CreateLShr(place_.block, 2) : place_.block;
+        of_b_.push_back(e_.Offset(AtWord(of_b[0], word), e_.C32(number * kLineBytes)));
+      }
+    }
+  }
 
   // Rows of A along the accumulator's rows: those that a lane holds.
   std::vector<Value*> OfRowsOfA() const {
@@ -123,8 +138,12 @@ class SlotFactors {
   // Columns of B along the accumulator's rows: a warp has those of one run.
   Value* OfRowsOfB() const {
     auto& b = e_.ir();
-    Value* line = b.CreateUDiv(place_.column, e_.C32(static_cast<uint32_t>(kScaleRun)));
-    return Read(e_.Offset(of_b_, b.CreateMul(line, e_.C32(kLineBytes))));
+    Value* own = of_b_.front();
+    for (size_t run = 1; run < of_b_.size(); ++run) {
+      Value* later = b.CreateICmpUGE(place_.column, e_.C32(static_cast<uint32_t>(run * kScaleRun)));
+      own = b.CreateSelect(later, of_b_[run], own);
+    }
+    return Read(own);
   }
   // Along its columns: columns `first` of the tile and the next ones that share a factor have that of the run in which
   // they are, wherever in its first run the tile begins.
@@ -132,8 +151,7 @@ class SlotFactors {
     auto& b = e_.ir();
     constexpr int kRun = static_cast<int>(kScaleRun);
     std::vector<Value*> of_runs, factors;
-    for (int run = 0; run < ir::ScaleRunsOfTile(columns); ++run)
-      of_runs.push_back(Read(e_.Offset(of_b_, e_.C32(static_cast<uint32_t>(run * kLineBytes)))));
+    for (Value* of_run : of_b_) of_runs.push_back(Read(of_run));
     for (int first = 0; first < columns; first += shared) {
       const int least = first / kRun, most = (kRun - shared + first) / kRun;
       Value* own = of_runs[static_cast<size_t>(least)];
@@ -147,10 +165,10 @@ class SlotFactors {
   }
 
  private:
-  // Of the block in a line of B's.
-  Value* WordInLine() const {
-    Value* word = attrs_.packed ? e_.ir().CreateLShr(place_.block, 2) : place_.block;
-    return e_.ir().CreateAnd(word, e_.C32(ir::kFactorsOfLine - 1));
+  // A word of a line.
+  Value* AtWord(Value* line, Value* word) const {
+    auto& b = e_.ir();
+    return e_.Offset(line, b.CreateShl(b.CreateAnd(word, e_.C32(ir::kFactorsOfLine - 1)), 2));
   }
   Value* AsFactor(Value* word) const {
     auto& b = e_.ir();
@@ -165,13 +183,13 @@ class SlotFactors {
   const ScalePlace& place_;
   const ElementIndex index_;
   Value* const of_a_;
-  Value* const of_b_;
+  std::vector<Value*> of_b_;  // of each run of columns
 };
 
 }  // namespace
 
 ScaleFactors EmitSlotScaleFactors(const RoleContext& cx, const ir::SlotScaleFactorsAttrs& attrs, Value* of_a,
-                                  Value* of_b, const ScalePlace& place) {
+                                  const std::vector<Value*>& of_b, const ScalePlace& place) {
   // Across it ptxas moves no read. Else some come between the MMAs, and the next of these waits for them.
   if (attrs.after_mmas) cx.e.WarpSync();
   const SlotFactors slot(cx, attrs, of_a, of_b, place);

@@ -299,7 +299,7 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
     if (!along_m && !in_slots)
       return Refused(
           "rows=n needs the scale factors of scale=block in shared memory, and the TMA copies them only with operands "
-          "that it loads, if m and the runs of k are multiples of 4; use rows=m");
+          "that it loads; use rows=m");
     const bool divides = kScaleRun % s.tile_n == 0 || s.tile_n % kScaleRun == 0;
     if (along_m && !divides && !in_slots)
       return Refused(Cat("tile n=", s.tile_n, " does not divide the ", kScaleRun,

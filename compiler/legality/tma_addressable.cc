@@ -1,5 +1,7 @@
 #include "compiler/legality/tma_addressable.h"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "base/text.h"
@@ -130,17 +132,13 @@ Status CheckTmaAddressable(const Contraction& contraction, const Schedule& sched
 }
 
 bool ScalesComeInSlots(const Contraction& contraction, const Schedule& schedule, const target::Target& target) {
-  const auto reaches = [](const OperandSource& source) {
-    // The stride of a dimension of extent 1 is never used.
-    const auto whole = [&](ir::StoredTensor::Dimension dimension) {
-      return source.scales.extents[dimension] == 1 ||
-             ir::BytesOf(source.scales.type, source.scales.pitches[dimension]) % kTmaUnit == 0;
-    };
-    return whole(ir::StoredTensor::kPixel) && whole(ir::StoredTensor::kImage);
-  };
   const bool pays = !target.mma.AccumulatesInTensorMemory() || schedule.rows == RowSide::kN;
-  return contraction.scale == Scaling::kBlock && pays && !contraction.a.indexed && !CopiesByThreads(schedule) &&
-         reaches(contraction.a) && reaches(contraction.b);
+  if (contraction.scale != Scaling::kBlock || !pays || contraction.a.indexed || CopiesByThreads(schedule)) return false;
+  // Coordinates have 31 bits, also in a vector of all of them.
+  const auto reaches = [](const OperandSource& source) {
+    return source.scales.Elements() <= std::numeric_limits<int32_t>::max();
+  };
+  return reaches(contraction.a) && reaches(contraction.b);
 }
 
 bool Transposes(const OperandSource& source, const target::Target& target) {
