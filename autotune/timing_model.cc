@@ -218,16 +218,24 @@ struct Floors {
   double busy_us = 0, memory_us = 0;
 };
 
-// Of the time of SMs that have no tile, the part that a next kernel which begins early makes up for: it fills its rings
-// there, and waits. Fitted to bench/measured/h200_early.txt.
-constexpr double kMadeUpFor = 0.35;
+// Of kernels that begin early and follow each other; fitted to bench/measured/h200_early.txt and h200_decode.txt.
+// Memory's rate falls by this times the square of the part of the SMs that have no tile: the next kernel fills its
+// rings there, which makes up for a few SMs.
+constexpr double kIdleLoss = 1.5;
+// CTAs take SMs in the order in which the kernel before leaves them. Those that read the same B are not in one GPC
+// then, and L2 serves each of them: so much of the time in which it would serve all SMs counts for memory.
+constexpr double kServedAgain = 0.4;
+constexpr double kEarlyPathShare = 0.16;
 
-// The tiles of the last round may have too few SMs for the rate of memory. Kernels that begin early follow each other,
-// and read at a lower rate while some SMs have no tile.
+// The tiles of the last round may have too few SMs for the rate of memory. Kernels that begin early read at a lower
+// rate while some SMs have no tile.
 double ReadingTime(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads) {
   if (p.begins_early) {
     const double idle = 1 - std::min(1.0, spread.active / machine.sm_count);
-    return reads.served / (machine.memory_rate * (1 - (1 - kMadeUpFor) * idle)) / 1e6;
+    const double again = std::max(0.0, p.b.tile_bytes * p.tiles - p.b.unique_bytes);  // of B
+    const double l2_rate = machine.l2_rate * machine.sm_count * machine.clock_ghz / 1e3;
+    return (reads.served / (machine.memory_rate * (1 - kIdleLoss * idle * idle)) + kServedAgain * again / l2_rate) /
+           1e6;
   }
   const double of_last = spread.last / (p.tiles * p.sms_per_tile);
   const double rate_of_last = std::min(machine.memory_rate, spread.last * machine.sm_memory_rate / 1e3);
@@ -326,7 +334,8 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   spend(Bound::kTensorCore, std::max(0.0, floors.busy_us - p.us));
   const double path_us = time.busy.loads / p.clock_ghz / 1e3;
   const double rows_us = pipeline.stored_bytes / pipeline.store_row_bytes * machine.store_row / 1e6;
-  spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + kPathShare * path_us) - p.us);
+  const double path_share = pipeline.begins_early ? kEarlyPathShare : kPathShare;
+  spend(Bound::kMemory, Together(p.us, floors.memory_us + rows_us + path_share * path_us) - p.us);
   const auto of_clocks = [&](double clocks) { return clocks / p.clock_ghz / 1e3 * pipeline.work; };
   const UnitUse us_of = {.tensor_core = of_clocks(busy.products),
                          .l2 = of_clocks(time.busy.loads),

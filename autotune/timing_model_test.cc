@@ -365,6 +365,16 @@ TEST(TimingModel, EarlyLoadsMakeUpForAPartOfIdleSms) {
   EXPECT_GT(us("tile=64x96x128 stages=10 acc=1 early=b"), 1.1 * us("tile=64x64x128 stages=12 acc=1 early=b"));
 }
 
+// Two rows of tiles in a row of kernels: L2 serves the CTAs that read the same B one by one. Measured, 33.4 us,
+// and 30.1 with one row.
+TEST(TimingModel, EarlyKernelsShareNoReadsOfL2) {
+  const auto us = [](const char* schedule) {
+    return Predict("sm_90a", "gemm m=16 n=4096 k=14336 constant=b", schedule).us;
+  };
+  EXPECT_GT(us("tile=8x64x128 stages=12 acc=1 rows=n early=b"),
+            us("tile=16x64x128 stages=11 acc=1 cluster_k=2 rows=n early=b"));
+}
+
 // The clock falls with the work of the tensor cores, memory's does not: neither part hides that of the other.
 TEST(TimingModel, SlowMemoryIsNeverFaster) {
   const target::Target& target = target::NamedTarget("sm_100a");
