@@ -199,6 +199,7 @@ SETS = [
     ("e4m3 GEMM, sum=f32", rows_of("gemm_e4m3_h200", with_sum("f32")), "fp8-h200.md"),
     ("e4m3 GEMM, scale=block, against DeepGEMM", rows_of("gemm_fp8_block_h200"), "fp8-h200.md"),
     ("the same, constant=b, calls in a row", rows_of("gemm_fp8_block_constant_h200"), "fp8-h200.md"),
+    ("e4m3, scale=block, other m and k, against DeepGEMM", rows_of("fp8_block_odd_h200"), "fp8-h200.md"),
     *((f"grouped {name.replace(', scale=block', '')}", rows, "grouped-h200.md") for name, rows in grouped_sets("h200")),
 ]
 

@@ -127,25 +127,30 @@ def fp8_picture():
     ], series, Axis(RATIO, [0.9, 0.95, 1, 1.05, 1.1, 1.15], 0.87, 1.16, log=True), right=120, reference=1)
 
 
-def fp8_block_picture(measured, setting):
+def name_of_groups(problem):
+    e = extents(problem)
+    layout = re.search(r"layout=(\w+)", problem)
+    return f"{e['groups']} × {e['m']} × {e['n']} × {e['k']}" + (f", {layout[1]}" if layout else "")
+
+
+def fp8_block_picture(measured, setting, what="(m × n × k)", ticks=(0.8, 0.9, 1, 1.1, 1.2), ends=(0.76, 1.24)):
     series = [Series("tuned", "dot", BLUE), FIRST]
     rows = sorted(rows_of(measured), key=ratio)
-    return dot_plot(f"e4m3 GEMM (m × n × k) with {setting} against DeepGEMM on an H200", [
-        Row(label(row["problem"]), [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 0.97)
+
+    def name(problem):
+        return name_of_groups(problem) if "groups=" in problem else label(problem)
+    return dot_plot(f"e4m3 GEMM {what} with {setting} against DeepGEMM on an H200", [
+        Row(name(row["problem"]), [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 0.97)
         for row in rows
-    ], series, Axis(RATIO, [0.8, 0.9, 1, 1.1, 1.2], 0.76, 1.24, log=True), right=120, reference=1)
+    ], series, Axis(RATIO, list(ticks), *ends, log=True), right=120, reference=1)
 
 
 def grouped_picture(chip):
-    def name(row):
-        e = extents(row["problem"])
-        layout = re.search(r"layout=(\w+)", row["problem"])
-        return f"{e['groups']} × {e['m']} × {e['n']} × {e['k']}" + (f", {layout[1]}" if layout else "")
     series = [Series("e4m3, scale=block", "dot", BLUE), Series("bf16", "ring", ORANGE)]
     fp8, bf16 = ([row for row in grouped_rows(chip, of_fp8) if row["peer"] == "DeepGEMM"] for of_fp8 in (True, False))
     rows = [(row, [ratio(row), None]) for row in fp8] + [(row, [None, ratio(row)]) for row in bf16]
     return dot_plot(f"Grouped GEMM (groups × m × n × k) against DeepGEMM on an {chip.upper()}", [
-        Row(name(row), values, f"{ratio(row):.3f}", low=ratio(row) < 0.97) for row, values in sorted(rows, key=lambda r: ratio(r[0]))
+        Row(name_of_groups(row["problem"]), values, f"{ratio(row):.3f}", low=ratio(row) < 0.97) for row, values in sorted(rows, key=lambda r: ratio(r[0]))
     ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.46, log=True), right=120, reference=1)
 
 
@@ -324,6 +329,8 @@ PICTURES = {
     "fp8": fp8_picture,
     "fp8_block": lambda: fp8_block_picture("gemm_fp8_block_h200", "scale=block"),
     "fp8_block_constant": lambda: fp8_block_picture("gemm_fp8_block_constant_h200", "scale=block constant=b"),
+    "fp8_block_odd": lambda: fp8_block_picture("fp8_block_odd_h200", "scale=block", "([groups ×] m × n × k)",
+                                               (0.9, 1, 1.1, 1.2, 1.3), (0.9, 1.35)),
     "grouped": lambda: grouped_picture("h200"),
     "grouped_h100": lambda: grouped_picture("h100"),
     "sparse": sparse_picture,

@@ -317,6 +317,13 @@ def fp8_block(measured):
                    f"{tflops(row):.0f}", row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"] for row in rows_of(measured)])
 
 
+def fp8_block_odd_groups():
+    rows = rows_of("fp8_block_odd_h200")
+    is_grouped = lambda row: row["problem"].startswith("grouped")
+    return groups([("all", rows), ("one matrix", [row for row in rows if not is_grouped(row)]),
+                   ("groups", [row for row in rows if is_grouped(row)])], floors=False)
+
+
 def fp8_block_groups(measured):
     rows = rows_of(measured)
     return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]),
@@ -478,6 +485,8 @@ TABLES = {
     "fp8_block_groups": lambda: fp8_block_groups("gemm_fp8_block_h200"),
     "fp8_block_h100_groups": lambda: fp8_block_groups("gemm_fp8_block_h100"),
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
+    "fp8_block_odd": lambda: fp8_block("fp8_block_odd_h200"),
+    "fp8_block_odd_groups": fp8_block_odd_groups,
     "fp8_block_constant_groups": lambda: fp8_block_groups("gemm_fp8_block_constant_h200"),
     **{f"grouped_{types}_{chip}": lambda types=types, chip=chip: grouped(chip, types == "fp8_block")
        for types in ("fp8_block", "bf16") for chip in ("h200", "h100")},
