@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autotune/shape_bound.h"
+#include "autotune/shapes.h"
 #include "base/fingerprint.h"
 #include "base/text.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "autotune/shape_bound.h"
+#include "autotune/shapes.h"
 #include "base/fingerprint.h"
 #include "base/text.h"
 #include "compiler/compile.h"

@@ -1,8 +1,8 @@
 // ScheduleSpace: the schedules that are tried for a problem.
 //
-// The space is a product of axes (autotune/space.cc lists them); the compiler decides for every point whether it is
-// legal. Operands are loaded and stored by bulk copies wherever possible, and rings are as deep as is useful and fits.
-// A constraint replaces the values of an axis, so that a schedule outside the axes can be requested too.
+// The space is a product of axes (autotune/shapes.h lists its points); the compiler decides for every point whether it
+// is legal. Operands are loaded and stored by bulk copies wherever possible, and rings are as deep as is useful and
+// fits. A constraint replaces the values of an axis, so that a schedule outside the axes can be requested too.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -29,11 +29,6 @@ struct ScheduleSpace {
   std::vector<Schedule> schedules;
   std::vector<RefusedSchedule> refused;
 };
-
-// The points of the axes, legal or not, each once; their rings are as short as possible. The constraint admits all.
-// REQUIRES: `problem` is complete.
-std::vector<Schedule> ListShapes(const Problem& problem, const ScheduleConstraint& constraint,
-                                 const target::Target& target);
 
 struct LegalSchedule {
   Schedule schedule;

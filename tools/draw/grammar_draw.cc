@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "autotune/shapes.h"
 #include "autotune/space.h"
 #include "base/integer_math.h"
 #include "base/text.h"
