@@ -154,6 +154,18 @@ def grouped_picture(chip):
     ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.46, log=True), right=120, reference=1)
 
 
+def grouped_models_picture():
+    """First choices against DeepGEMM, a line for each shape."""
+    of = {}
+    for row in rows_of("grouped_models_h200", lambda row: row["peer"] == "DeepGEMM"):
+        of.setdefault(name_of_groups(row["problem"]), {})["a=e4m3" in row["problem"]] = ratio(row)
+    series = [Series("e4m3, scale=block", "dot", BLUE), Series("bf16", "ring", ORANGE)]
+    return dot_plot("Grouped GEMM of models (groups × m × n × k), first choices against DeepGEMM on an H200", [
+        Row(name, [values[True], values[False]], f"{values[True]:.3f}, {values[False]:.3f}", low=min(values.values()) < 0.97)
+        for name, values in sorted(of.items(), key=lambda item: min(item[1].values()))
+    ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3], 0.87, 1.3, log=True), right=120, reference=1)
+
+
 def operand_types_picture():
     series = [Series("s8, sums in s32", "dot", BLUE), Series("tf32", "ring", ORANGE)]
     tf32 = {label(row["problem"]): ratio(row) for row in rows_of("gemm_tf32_s8_h200", with_operands("tf32"))}
@@ -329,6 +341,7 @@ PICTURES = {
     "fp8": fp8_picture,
     "fp8_block": lambda: fp8_block_picture("gemm_fp8_block_h200", "scale=block"),
     "fp8_block_constant": lambda: fp8_block_picture("gemm_fp8_block_constant_h200", "scale=block constant=b"),
+    "grouped_models": grouped_models_picture,
     "fp8_block_odd": lambda: fp8_block_picture("fp8_block_odd_h200", "scale=block", "([groups ×] m × n × k)",
                                                (0.9, 1, 1.1, 1.2, 1.3), (0.9, 1.35)),
     "grouped": lambda: grouped_picture("h200"),

@@ -344,6 +344,18 @@ def grouped(chip, of_fp8):
     return table(columns, lines) if any(line[-1] for line in lines) else table(columns[:-1], [line[:-1] for line in lines])
 
 
+def grouped_models_groups():
+    """By the peer, and by the rows that a group has on average."""
+    sizes = (("all", 0, 1 << 30), ("at most 64 rows a group", 0, 64), ("128 to 512", 128, 512), ("2048 and more", 2048, 1 << 30))
+    sets = []
+    for types, kind, peer in (("e4m3", "e4m3", "DeepGEMM"), ("bf16", "bf16", "DeepGEMM"), ("bf16", "bf16", "torch._grouped_mm")):
+        rows = rows_of("grouped_models_h200", lambda row, kind=kind, peer=peer: f"a={kind}" in row["problem"] and row["peer"] == peer)
+        for name, least, most in sizes:
+            few = [row for row in rows if least <= extents(row["problem"])["m"] // extents(row["problem"])["groups"] <= most]
+            sets.append((f"{types}, against {peer}, {name}", few))
+    return groups(sets, floors=False)
+
+
 def grouped_sustained():
     """What 72 calls in a row take, and 400."""
     rows = rows_of("grouped_sustained_h200")
@@ -485,6 +497,7 @@ TABLES = {
     "fp8_block_groups": lambda: fp8_block_groups("gemm_fp8_block_h200"),
     "fp8_block_h100_groups": lambda: fp8_block_groups("gemm_fp8_block_h100"),
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
+    "grouped_models_groups": grouped_models_groups,
     "fp8_block_odd": lambda: fp8_block("fp8_block_odd_h200"),
     "fp8_block_odd_groups": fp8_block_odd_groups,
     "fp8_block_constant_groups": lambda: fp8_block_groups("gemm_fp8_block_constant_h200"),
