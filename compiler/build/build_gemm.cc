@@ -179,7 +179,7 @@ void AddScaleTiles(const Contraction& contraction, const Schedule& schedule, con
       slot.push_back({tiles.count == 1 ? std::string(name) : base::Cat(name, i), tiles.layout});
     parts.loaders.push_back(
         std::make_unique<RunScaleLoader>(LoadTarget{.path = LoadPath::kTma, .channel = scales.ring, .tile = first},
-                                         operand, tiles, cluster, parts.source, scales));
+                                         operand, tiles, cluster, parts.source, scales.packed));
     return first;
   };
   constexpr int kMostRows = 256;  // of a box
@@ -187,11 +187,12 @@ void AddScaleTiles(const Contraction& contraction, const Schedule& schedule, con
   const int more = scales.aligned ? 0 : 1;
   const int count = schedule.tile_m + more > kMostRows ? 2 : 1, rows = schedule.tile_m / count;
   const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kAlignedLines);
-  scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows});
+  scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows, scales.a_vector});
   scales.rows_of_tile = rows;
   const int runs = ir::ScaleRunsOfTile(schedule.tile_n);
-  scales.of_b = add(Operand::kB, scales.b_vector ? RunScaleTiles{RunScaleTile(Operand::kB, kAlignedLines), runs}
-                                                 : RunScaleTiles{RunScaleTile(Operand::kB, runs)});
+  RunScaleTiles of_b{.layout = RunScaleTile(Operand::kB, runs)};
+  if (scales.b_vector) of_b = {.layout = RunScaleTile(Operand::kB, kAlignedLines), .count = runs, .vector = true};
+  scales.of_b = add(Operand::kB, of_b);
 }
 
 // Whether there are more tiles than SMs; of groups, of which half of the room of each is filled.

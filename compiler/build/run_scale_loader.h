@@ -8,7 +8,6 @@
 
 #include <vector>
 
-#include "compiler/build/epilogue_terms.h"
 #include "compiler/build/operand_loader.h"
 #include "compiler/build/operand_parts.h"
 
@@ -16,27 +15,32 @@ namespace laneshift::compiler {
 
 ir::SharedLayout RunScaleTile(ir::Operand operand, int lines);
 
-// Adjacent tiles of a slot, each `rows` of A after the one before.
+// Adjacent tiles of a slot, each `rows` of A, or a run of columns of B, after the one before. `vector`: parts of one
+// vector of all scale factors (ScaleVector).
 struct RunScaleTiles {
   ir::SharedLayout layout{};
   int count = 1, rows = 0;
+  bool vector = false;
 };
 
 class RunScaleLoader final : public OperandLoader {
  public:
+  // `packed`: a word has the factors of four blocks of K.
   RunScaleLoader(const LoadTarget& target, ir::Operand operand, const RunScaleTiles& tiles, const OperandParts& cluster,
-                 ir::WorkSource source, const SlotScales& scales)
-      : OperandLoader(target), operand_(operand), tiles_(tiles), cluster_(cluster), source_(source), scales_(scales) {}
+                 ir::WorkSource source, bool packed)
+      : OperandLoader(target), operand_(operand), tiles_(tiles), cluster_(cluster), source_(source), packed_(packed) {}
 
   void AddParams(std::vector<ir::Param>& params) const override;
   LoadBlock StartTile(ir::Builder& b, const Corner& corner) const override;
 
  private:
+  LoadBlock StartVector(ir::Builder& b, const Corner& corner, const ir::LoadAttrs& attrs) const;
+
   const ir::Operand operand_;
   const RunScaleTiles tiles_;
   const OperandParts cluster_;
   const ir::WorkSource source_;
-  const SlotScales scales_;
+  const bool packed_;
 };
 
 }  // namespace laneshift::compiler
