@@ -120,8 +120,11 @@ def without_types(problem):
 
 
 def label(problem):
-    """A problem in a picture: m x n x k, or n x h x w x c -> k, filter."""
+    """A problem in a picture: m x n x k, of groups their number before it, or n x h x w x c -> k, filter."""
     e = extents(problem)
+    if problem.startswith("grouped_gemm"):
+        layout = re.search(r"layout=(\w+)", problem)
+        return f"{e['groups']} × {e['m']} × {e['n']} × {e['k']}" + (f", {layout[1]}" if layout else "")
     if problem.startswith("gemm"):
         return f"{e['m']} × {e['n']} × {e['k']}" + (f" × {e['batch']}" if "batch" in e else "")
     image = "×".join(str(e[axis]) for axis in "ndhwc" if axis in e)

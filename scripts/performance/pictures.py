@@ -127,20 +127,11 @@ def fp8_picture():
     ], series, Axis(RATIO, [0.9, 0.95, 1, 1.05, 1.1, 1.15], 0.87, 1.16, log=True), right=120, reference=1)
 
 
-def name_of_groups(problem):
-    e = extents(problem)
-    layout = re.search(r"layout=(\w+)", problem)
-    return f"{e['groups']} × {e['m']} × {e['n']} × {e['k']}" + (f", {layout[1]}" if layout else "")
-
-
 def fp8_block_picture(measured, setting, what="(m × n × k)", ticks=(0.8, 0.9, 1, 1.1, 1.2), ends=(0.76, 1.24)):
     series = [Series("tuned", "dot", BLUE), FIRST]
     rows = sorted(rows_of(measured), key=ratio)
-
-    def name(problem):
-        return name_of_groups(problem) if "groups=" in problem else label(problem)
     return dot_plot(f"e4m3 GEMM {what} with {setting} against DeepGEMM on an H200", [
-        Row(name(row["problem"]), [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 0.97)
+        Row(label(row["problem"]), [ratio(row), row["first_choice_ratio"]], f"{ratio(row):.3f}", low=ratio(row) < 0.97)
         for row in rows
     ], series, Axis(RATIO, list(ticks), *ends, log=True), right=120, reference=1)
 
@@ -150,7 +141,7 @@ def grouped_picture(chip):
     fp8, bf16 = ([row for row in grouped_rows(chip, of_fp8) if row["peer"] == "DeepGEMM"] for of_fp8 in (True, False))
     rows = [(row, [ratio(row), None]) for row in fp8] + [(row, [None, ratio(row)]) for row in bf16]
     return dot_plot(f"Grouped GEMM (groups × m × n × k) against DeepGEMM on an {chip.upper()}", [
-        Row(name_of_groups(row["problem"]), values, f"{ratio(row):.3f}", low=ratio(row) < 0.97) for row, values in sorted(rows, key=lambda r: ratio(r[0]))
+        Row(label(row["problem"]), values, f"{ratio(row):.3f}", low=ratio(row) < 0.97) for row, values in sorted(rows, key=lambda r: ratio(r[0]))
     ], series, Axis(RATIO, [0.9, 1, 1.1, 1.2, 1.3, 1.4], 0.88, 1.46, log=True), right=120, reference=1)
 
 
@@ -158,7 +149,7 @@ def grouped_models_picture():
     """First choices against DeepGEMM, a line for each shape."""
     of = {}
     for row in rows_of("grouped_models_h200", lambda row: row["peer"] == "DeepGEMM"):
-        of.setdefault(name_of_groups(row["problem"]), {})["a=e4m3" in row["problem"]] = ratio(row)
+        of.setdefault(label(row["problem"]), {})["a=e4m3" in row["problem"]] = ratio(row)
     series = [Series("e4m3, scale=block", "dot", BLUE), Series("bf16", "ring", ORANGE)]
     return dot_plot("Grouped GEMM of models (groups × m × n × k), first choices against DeepGEMM on an H200", [
         Row(name, [values[True], values[False]], f"{values[True]:.3f}, {values[False]:.3f}", low=min(values.values()) < 0.97)

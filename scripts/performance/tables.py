@@ -134,8 +134,9 @@ def against_cudnn(rows):
                  [[code(row["problem"]), code(row["schedule"]), row["us"], row["peer_us"], f"{ratio(row):.3f}"] for row in rows])
 
 
-def groups_by_pass(name, passes):
-    return groups([(text, rows_of(name, of_kind(kind))) for text, kind in passes], floors=False)
+def groups_by_kind(name, kinds, with_all=False):
+    everything = [("all", rows_of(name))] if with_all else []
+    return groups(everything + [(text, rows_of(name, of_kind(kind))) for text, kind in kinds], floors=False)
 
 
 def gradients_below():
@@ -147,9 +148,8 @@ def depthwise():
 
 
 def depthwise_groups():
-    name = "conv_depthwise_h200"
-    passes = (("forward", "conv"), ("gradient of the input", "conv_dgrad"), ("gradient of the filters", "conv_wgrad"))
-    return groups([("all", rows_of(name))] + [(text, rows_of(name, of_kind(kind))) for text, kind in passes], floors=False)
+    return groups_by_kind("conv_depthwise_h200", (("forward", "conv"), ("gradient of the input", "conv_dgrad"),
+                                                  ("gradient of the filters", "conv_wgrad")), with_all=True)
 
 
 def gemv():
@@ -172,7 +172,7 @@ def few_channels():
 
 
 def few_channels_groups():
-    return groups_by_pass("conv_few_channels_h200", (("forward", "conv"), ("gradient of the input", "conv_dgrad"),
+    return groups_by_kind("conv_few_channels_h200", (("forward", "conv"), ("gradient of the input", "conv_dgrad"),
                                                      ("gradient of the filters", "conv_wgrad")))
 
 
@@ -317,13 +317,6 @@ def fp8_block(measured):
                    f"{tflops(row):.0f}", row["peer_us"], f"{ratio(row):.3f}", f"{row['first_choice_ratio']:.3f}"] for row in rows_of(measured)])
 
 
-def fp8_block_odd_groups():
-    rows = rows_of("fp8_block_odd_h200")
-    is_grouped = lambda row: row["problem"].startswith("grouped")
-    return groups([("all", rows), ("one matrix", [row for row in rows if not is_grouped(row)]),
-                   ("groups", [row for row in rows if is_grouped(row)])], floors=False)
-
-
 def fp8_block_groups(measured):
     rows = rows_of(measured)
     return groups([("all", rows), ("m <= 128", [row for row in rows if is_small(row)]),
@@ -348,8 +341,8 @@ def grouped_models_groups():
     """By the peer, and by the rows that a group has on average."""
     sizes = (("all", 0, 1 << 30), ("at most 64 rows a group", 0, 64), ("128 to 512", 128, 512), ("2048 and more", 2048, 1 << 30))
     sets = []
-    for types, kind, peer in (("e4m3", "e4m3", "DeepGEMM"), ("bf16", "bf16", "DeepGEMM"), ("bf16", "bf16", "torch._grouped_mm")):
-        rows = rows_of("grouped_models_h200", lambda row, kind=kind, peer=peer: f"a={kind}" in row["problem"] and row["peer"] == peer)
+    for types, peer in (("e4m3", "DeepGEMM"), ("bf16", "DeepGEMM"), ("bf16", "torch._grouped_mm")):
+        rows = [row for row in rows_of("grouped_models_h200", with_operands(types)) if row["peer"] == peer]
         for name, least, most in sizes:
             few = [row for row in rows if least <= extents(row["problem"])["m"] // extents(row["problem"])["groups"] <= most]
             sets.append((f"{types}, against {peer}, {name}", few))
@@ -499,7 +492,8 @@ TABLES = {
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
     "grouped_models_groups": grouped_models_groups,
     "fp8_block_odd": lambda: fp8_block("fp8_block_odd_h200"),
-    "fp8_block_odd_groups": fp8_block_odd_groups,
+    "fp8_block_odd_groups": lambda: groups_by_kind("fp8_block_odd_h200", (("one matrix", "gemm"), ("groups", "grouped_gemm")),
+                                                   with_all=True),
     "fp8_block_constant_groups": lambda: fp8_block_groups("gemm_fp8_block_constant_h200"),
     **{f"grouped_{types}_{chip}": lambda types=types, chip=chip: grouped(chip, types == "fp8_block")
        for types in ("fp8_block", "bf16") for chip in ("h200", "h100")},
