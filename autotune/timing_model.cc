@@ -225,7 +225,7 @@ constexpr double kIdleLoss = 1.5;
 // CTAs take SMs in the order in which the kernel before leaves them. Those that read the same B are not in one GPC
 // then, and L2 serves each of them: so much of the time in which it would serve all SMs counts for memory.
 constexpr double kServedAgain = 0.4;
-constexpr double kEarlyPathShare = 0.16;
+constexpr double kEarlyPathShare = 0.16;  // in the place of kPathShare
 
 // The tiles of the last round may have too few SMs for the rate of memory. Kernels that begin early read at a lower
 // rate while some SMs have no tile.
