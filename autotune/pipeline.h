@@ -154,6 +154,7 @@ struct Pipeline {
   double products = 0, counted = 0;  // MMAs of one tile, and those among the steps
   int simulated_tiles = 5;           // at most, of a CTA; the rest repeats the last two of them
   double tiles = 0;                  // of the whole problem
+  std::vector<double> likely_tiles;  // in the place of `tiles`, where the device finds out how many there are
   double tile_rows = 0, tile_columns = 0, raster = 1;
   double sms_per_tile = 1;       // 2 for a CTA pair
   bool shares_operands = false;  // among the CTAs of a cluster (multicast)

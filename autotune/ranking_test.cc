@@ -72,7 +72,7 @@ constexpr const char* kVaried[] = {"gemm m=4096 n=4096 k=4096",
                                    "gemm m=4096 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16",
                                    "gemm m=512 n=4096 k=1024 d=bf16 epilogue=swiglu",
                                    "gemm m=96 n=96 k=4096 batch=3 a_major=m",
-                                   "grouped_gemm groups=8 m=2048 n=1024 k=1024",
+                                   "grouped_gemm groups=8 m=1024 n=4096 k=2048",
                                    "grouped_gemm groups=4 m=96 n=512 k=2048 layout=masked",
                                    "grouped_gemm groups=6 m=512 n=768 k=6000 layout=k",
                                    "grouped_gemm groups=3 m=40 n=256 k=512 rows=gather+scatter",
@@ -564,7 +564,7 @@ TEST(ScheduleSpace, TilesMayBeTakenWhereThereAreSeveralRounds) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "45:85dbf6e7b916eea0b7dcc2c94a1d37da";
+  constexpr std::string_view kChoices = "46:fd867aa7e73a97a1753b41e7d4702e6e";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -84,8 +84,9 @@ BoxWork WorkOfBoxes(const compiler::Contraction& contraction, const Schedule& sh
 
 class ShapeBound {
  public:
-  ShapeBound(const compiler::WorkPlan& work, const Operands& operands, double gather_clocks, const BoxWork& boxes,
-             bool gated, const Schedule& shape, const target::Target& target, const Machine& machine)
+  ShapeBound(const compiler::WorkPlan& work, double tiles, const Operands& operands, double gather_clocks,
+             const BoxWork& boxes, bool gated, const Schedule& shape, const target::Target& target,
+             const Machine& machine)
       : work_(work),
         e_(operands),
         gather_(gather_clocks),
@@ -94,7 +95,7 @@ class ShapeBound {
         s_(shape),
         target_(target),
         m_(machine),
-        tiles_(work.EstimatedTiles()),
+        tiles_(tiles),
         elements_(static_cast<double>(shape.tile_m) * shape.tile_n) {}
 
   double Microseconds() const {
@@ -203,7 +204,11 @@ double MainKernelTime(const compiler::Contraction& contraction, const Schedule& 
   const bool gated = ir::IsGated(contraction.epilogue());
   const compiler::WorkPlan work = compiler::PlanWork(contraction, shape);
   const BoxWork boxes = WorkOfBoxes(contraction, shape, machine);
-  return ShapeBound(work, operands, gather, boxes, gated, shape, target, machine).Microseconds();
+  const std::vector<double> likely = work.LikelyTiles();
+  double sum = 0;
+  for (const double tiles : likely)
+    sum += ShapeBound(work, tiles, operands, gather, boxes, gated, shape, target, machine).Microseconds();
+  return sum / static_cast<double>(likely.size());
 }
 
 }  // namespace

@@ -250,9 +250,24 @@ Floors FloorsOf(const Pipeline& p, const Machine& machine, const Spread& spread,
                                 busy.memory / machine.clock_ghz / 1e3)};
 }
 
+// The kernel with each number of tiles that it may have.
+std::vector<Pipeline> LikelyPipelines(const Pipeline& pipeline) {
+  std::vector<Pipeline> likely(pipeline.likely_tiles.size(), pipeline);
+  for (size_t i = 0; i < likely.size(); ++i) {
+    likely[i].tiles = pipeline.likely_tiles[i];
+    likely[i].likely_tiles.clear();
+  }
+  return likely;
+}
+
 }  // namespace
 
 double LeastTime(const Pipeline& pipeline, const Machine& machine) {
+  if (!pipeline.likely_tiles.empty()) {
+    double sum = 0;
+    for (const Pipeline& likely : LikelyPipelines(pipeline)) sum += LeastTime(likely, machine);
+    return sum / static_cast<double>(pipeline.likely_tiles.size());
+  }
   constexpr double kRounding = 1 - 1e-9;
   const auto [spread, reads, share] = SharesOf(pipeline, machine);
   const Floors floors = FloorsOf(pipeline, machine, spread, reads, BusyOf(pipeline, machine, share, spread.rounds));
@@ -310,9 +325,31 @@ Bound BoundOf(const Prediction& p) {
   return spent(Bound::kSharedMemory) > spent(Bound::kTensorCore) ? Bound::kSharedMemory : Bound::kTensorCore;
 }
 
+Prediction Average(const std::vector<Prediction>& predictions) {
+  Prediction average;
+  const auto number = static_cast<double>(predictions.size());
+  for (const Prediction& p : predictions) {
+    average.us += p.us / number;
+    for (size_t i = 0; i < kBoundCount; ++i) average.by_us[i] += p.by_us[i] / number;
+    average.busy.tensor_core += p.busy.tensor_core / number;
+    average.busy.l2 += p.busy.l2 / number;
+    average.busy.memory += p.busy.memory / number;
+    average.clock_ghz += p.clock_ghz / number;
+    average.tensor_share += p.tensor_share / number;
+    average.memory_bytes += p.memory_bytes / number;
+  }
+  average.bound = BoundOf(average);
+  return average;
+}
+
 }  // namespace
 
 Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
+  if (!pipeline.likely_tiles.empty()) {
+    std::vector<Prediction> predictions;
+    for (const Pipeline& likely : LikelyPipelines(pipeline)) predictions.push_back(PredictTime(likely, machine));
+    return Average(predictions);
+  }
   auto [spread, reads, busy, memory_ghz, time] = Simulate(pipeline, machine, nullptr);
   time.end.Stretch(DriftStretch(pipeline.order, spread.rounds, machine));
   Prediction p;

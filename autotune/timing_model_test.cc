@@ -295,6 +295,29 @@ TEST(TimingModel, TilesThatAreTakenDoNotWaitForTheSlowestSm) {
   EXPECT_EQ(PredictTime(pipeline, machine).us, few);
 }
 
+// Where only the device knows how many tiles there are, the prediction is the mean of those for each number, and so is
+// the bound.
+TEST(TimingModel, TakesTheMeanOverNumbersOfTiles) {
+  const target::Target& target = target::NamedTarget("sm_100a");
+  const Machine machine = PublishedMachine(target);
+  const Pipeline pipeline = LongPipeline(target);
+  const auto at = [&](double tiles) {
+    Pipeline certain = pipeline;
+    certain.tiles = tiles;
+    return certain;
+  };
+  const double few = 3.0 * machine.sm_count, many = few + 1;
+  Pipeline uncertain = pipeline;
+  uncertain.likely_tiles = {few, many};
+  const Prediction p = PredictTime(uncertain, machine), of_few = PredictTime(at(few), machine),
+                   of_many = PredictTime(at(many), machine);
+  EXPECT_GT(of_many.us, 1.1 * of_few.us) << "a round more";
+  EXPECT_DOUBLE_EQ(p.us, (of_few.us + of_many.us) / 2);
+  EXPECT_DOUBLE_EQ(p.memory_bytes, (of_few.memory_bytes + of_many.memory_bytes) / 2);
+  EXPECT_NEAR(std::accumulate(p.by_us.begin(), p.by_us.end(), 0.0), p.us, 1e-6 * p.us);
+  EXPECT_DOUBLE_EQ(LeastTime(uncertain, machine), (LeastTime(at(few), machine) + LeastTime(at(many), machine)) / 2);
+}
+
 // CTAs that start when others end: those of one row of tiles are a column of tiles apart, and what all read meanwhile
 // evicts the row's data from the cache; the more CTAs are active, the closer they are.
 TEST(TimingModel, TallBandsPushOutWhatTheirRowsShare) {

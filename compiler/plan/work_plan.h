@@ -9,7 +9,9 @@
 // Thread-safety: values and pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "compiler/contraction/contraction.h"
 #include "ir/op.h"
@@ -35,7 +37,8 @@ struct WorkPlan {
   // Tiles along m of one matrix as estimates take them: of groups of rows, whose sizes only the device knows, an
   // average.
   double estimated_rows = 0;
-  double group_rows = 0;  // of a group, on average, where only the device knows them
+  double tile_deviation = 0;  // standard deviation of all tiles, where only the device knows how many there are
+  double group_rows = 0;      // of a group, on average, where only the device knows them
   // Groups usually have one row of tiles. Then warpgroups multiply no block of rows that has none of the group, and the
   // tile ends earlier. CTAs that compute several rows of tiles of a group read the same B, which L2 reads once for all
   // as long as their tiles take equally long (ADR 0073).
@@ -48,6 +51,12 @@ struct WorkPlan {
   int64_t Tiles() const { return tile_rows * tile_columns * batches; }
   double EstimatedTiles() const {
     return estimated_rows * static_cast<double>(tile_columns) * static_cast<double>(batches);
+  }
+  // Numbers of tiles that estimates take as equally likely: a deviation below the average and above it.
+  std::vector<double> LikelyTiles() const {
+    const double tiles = EstimatedTiles();
+    if (tile_deviation == 0) return {tiles};
+    return {std::max(1.0, tiles - tile_deviation), tiles + tile_deviation};
   }
   int TilesOfUnit() const { return cluster_m * cluster_n; }
   int64_t Units() const { return Tiles() / TilesOfUnit(); }  // with all tiles whole
