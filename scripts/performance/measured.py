@@ -145,6 +145,11 @@ def rows_of(name, keep=lambda row: True):
     return [row for row in MEASURED[name].rows if keep(row)]
 
 
+def grouped_models_rows(keep):
+    """Of both types, which were measured at different revisions."""
+    return rows_of("grouped_models_h200", keep) + rows_of("grouped_models_bf16_h200", keep)
+
+
 def ratio(row, key="us"):
     """The peer's time over ours: above 1 we are faster."""
     return row["ratio"] if "ratio" in row and key == "us" else row["peer_us"] / row[key]

@@ -3,7 +3,7 @@ import re
 
 from drawing import INK
 from performance.charts import BLUE, GREEN, ORANGE, Axis, Point, Row, Series, dot_plot, scatter
-from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, grouped_rows, label,
+from performance.measured import (MEMORY_RATE, PRODUCT_RATE, SETS, extents, geometric_mean, grouped_models_rows, grouped_rows, label,
                                   lane_shift_layers, of_kind, ratio, rows_of, with_operands, with_sum, without_types, work)
 
 TUNED, FIRST, FLOOR = Series("tuned", "dot", BLUE), Series("first choice, no trial", "ring", ORANGE), Series(
@@ -148,7 +148,7 @@ def grouped_picture(chip):
 def grouped_models_picture():
     """First choices against DeepGEMM, a line for each shape."""
     of = {}
-    for row in rows_of("grouped_models_h200", lambda row: row["peer"] == "DeepGEMM"):
+    for row in grouped_models_rows(lambda row: row["peer"] == "DeepGEMM"):
         of.setdefault(label(row["problem"]), {})["a=e4m3" in row["problem"]] = ratio(row)
     series = [Series("e4m3, scale=block", "dot", BLUE), Series("bf16", "ring", ORANGE)]
     return dot_plot("Grouped GEMM of models (groups × m × n × k), first choices against DeepGEMM on an H200", [

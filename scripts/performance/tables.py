@@ -2,7 +2,7 @@
 import math
 import re
 
-from performance.measured import (MEASURED, SETS, extents, geometric_mean, grouped_rows, grouped_sets, is_small, lane_shift_layers,
+from performance.measured import (MEASURED, SETS, extents, geometric_mean, grouped_models_rows, grouped_rows, grouped_sets, is_small, lane_shift_layers,
                                   of_kind, ratio, rows_of, with_operands, with_sum, without_types)
 
 
@@ -342,11 +342,18 @@ def grouped_models_groups():
     sizes = (("all", 0, 1 << 30), ("at most 64 rows a group", 0, 64), ("128 to 512", 128, 512), ("2048 and more", 2048, 1 << 30))
     sets = []
     for types, peer in (("e4m3", "DeepGEMM"), ("bf16", "DeepGEMM"), ("bf16", "torch._grouped_mm")):
-        rows = [row for row in rows_of("grouped_models_h200", with_operands(types)) if row["peer"] == peer]
+        rows = [row for row in grouped_models_rows(with_operands(types)) if row["peer"] == peer]
         for name, least, most in sizes:
             few = [row for row in rows if least <= extents(row["problem"])["m"] // extents(row["problem"])["groups"] <= most]
             sets.append((f"{types}, against {peer}, {name}", few))
     return groups(sets, floors=False)
+
+
+def grouped_choices():
+    rows = rows_of("grouped_choices_h200")
+    return table(["problem", "before", "us", "since", "us", "before / since"],
+                 [[code(re.sub(r" [bd]=\w+| a=bf16| scale=block", "", row["problem"]).removeprefix("grouped_gemm ")), code(row["setting"]),
+                   row["peer_us"], code(row["schedule"]), row["us"], f"{ratio(row):.3f}"] for row in sorted(rows, key=ratio, reverse=True)])
 
 
 def grouped_sustained():
@@ -491,6 +498,7 @@ TABLES = {
     "fp8_block_h100_groups": lambda: fp8_block_groups("gemm_fp8_block_h100"),
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
     "grouped_models_groups": grouped_models_groups,
+    "grouped_choices": grouped_choices,
     "fp8_block_odd": lambda: fp8_block("fp8_block_odd_h200"),
     "fp8_block_odd_groups": lambda: groups_by_kind("fp8_block_odd_h200", (("one matrix", "gemm"), ("groups", "grouped_gemm")),
                                                    with_all=True),
