@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/build/cta_plan.h"
+#include "compiler/build/scale_places.h"
 #include "compiler/build/tile_loop.h"
 
 namespace laneshift::compiler {

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "compiler/build/scale_places.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {

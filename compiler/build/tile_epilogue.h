@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "compiler/build/scale_places.h"
 #include "compiler/build/subtile_steps.h"
 
 namespace laneshift::compiler {

@@ -6,7 +6,7 @@
 namespace laneshift::compiler {
 namespace {
 
-constexpr int kWords = ir::kTensorLanes / ir::kPartitionLanes;
+constexpr int kMaskWords = ir::kTensorLanes / ir::kPartitionLanes;
 
 // `value` << `by`, 0 where that is 32 or more.
 Value* ShiftLeft(Emitter& e, Value* value, Value* by) {
@@ -44,8 +44,8 @@ Value* EmitRowBorderMask(const RoleContext& cx, int columns, Value* position) {
   if (columns > 0) position = b.CreateAdd(position, e.C32(columns));
   Value* at = b.CreateURem(position, pitch);  // in its row
   Value* step = b.CreateURem(e.C32(ir::kPartitionLanes), pitch);
-  Value* words = llvm::PoisonValue::get(llvm::FixedVectorType::get(e.I32(), kWords));
-  for (int i = 0; i < kWords; ++i) {
+  Value* words = llvm::PoisonValue::get(llvm::FixedVectorType::get(e.I32(), kMaskWords));
+  for (int i = 0; i < kMaskWords; ++i) {
     // The rest of the row that the word begins in, and the rows that begin inside of it.
     Value* inside = b.CreateICmpULT(at, e.C32(count));
     Value* left = b.CreateSelect(inside, b.CreateSub(e.C32(count), at), e.C32(0));

@@ -35,7 +35,7 @@ Value* TapOffset(const RoleContext& cx, Value* k) {
 // are on their way at once as a loading role has registers for; all indices first, since addresses wait for them.
 void EmitGatherRows(const RoleContext& cx, const ir::SharedLayout& layout, Value* tile_base, Value* inner,
                     Value* outer) {
-  constexpr int kAtOnce = 8, kWords = kCopyBytes / 4;
+  constexpr int kAtOnce = 8, kPieceWords = kCopyBytes / 4;
   Emitter& e = cx.e;
   auto& b = e.ir();
   const int bytes = layout.ElementBytes(), elements = kCopyBytes / bytes, of_row = layout.inner / elements;
@@ -60,7 +60,7 @@ void EmitGatherRows(const RoleContext& cx, const ir::SharedLayout& layout, Value
       Value* row = b.CreateMul(b.CreateZExt(piece.stored.row, e.I64()), cx.Param(ir::Binding::kPitchA));
       Value* offset = b.CreateMul(b.CreateAdd(row, b.CreateZExt(column, e.I64())), e.C64(static_cast<uint64_t>(bytes)));
       Value* inside = b.CreateAnd(piece.stored.inside, b.CreateICmpULT(column, cx.Param(ir::Binding::kK)));
-      piece.words = e.LoadGlobal(b.CreateAdd(cx.Param(ir::Binding::kBaseA), offset), kWords, inside);
+      piece.words = e.LoadGlobal(b.CreateAdd(cx.Param(ir::Binding::kBaseA), offset), kPieceWords, inside);
     }
     for (const Piece& piece : pieces) {
       const auto store = [&] {

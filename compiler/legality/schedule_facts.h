@@ -4,12 +4,18 @@
 #pragma once
 
 #include <bit>
+#include <string>
+#include <utility>
 
+#include "laneshift/result.h"
 #include "laneshift/schedule.h"
 
 namespace laneshift::compiler {
 
-inline constexpr int kMostStages = 16;  // of a ring
+inline constexpr int kMostStages = 16;   // of a ring
+inline constexpr int kLargestBox = 256;  // rows of a box of the TMA
+
+inline Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
 inline bool IsPowerOfTwo(int extent) { return extent > 0 && std::has_single_bit(static_cast<unsigned>(extent)); }
 
