@@ -26,10 +26,9 @@ using ir::ValueId;
 
 constexpr int64_t kAllIterations = int64_t{1} << 20;
 constexpr double kPromoteOperations = 1;  // of an element
-// With scale=block, of each group of columns that always share a factor of B, which tiles of 176 columns have eleven
-// of: in each of two rows of a lane, the product of the factors; and which factor it is. A lane has two elements of a
-// row for eight columns, so that this is for two elements and divided by columns (counted in SASS).
-constexpr double kGroupOperations = 6;
+// With scale=block, of a lane for each group of columns that always share a factor of B: its product with those of two
+// rows of A, and its selection (counted in SASS: 35 for the eleven groups of a tile of 176 columns).
+constexpr double kGroupOperations = 3;
 // Of a scale factor of a column of the accumulator: its product with that of the rows, and the load, which may be one
 // for two or four.
 constexpr double kFactorOperations = 1.5;
@@ -298,11 +297,12 @@ class StepWriter {
   // Warpgroups that multiply add their own rows, and do not wait for each other.
   void AddPromoted(StepList& steps) {
     if (role_.kind != ir::RoleKind::kMath) return Add(steps, {.kind = StepKind::kStage, .elements = Elements()});
-    const bool groups = program_.row_axis == ir::Axis::kM && numbers_.contraction().scale == Scaling::kBlock;
-    const double of_group = groups ? kGroupOperations / ir::ColumnsOfScale(program_.tile_n) : 0;
-    Add(steps, {.kind = StepKind::kConvert,
-                .elements = Elements() / Warpgroups(),
-                .operations = kPromoteOperations + of_group});
+    double operations = kPromoteOperations;
+    if (program_.row_axis == ir::Axis::kM && numbers_.contraction().scale == Scaling::kBlock) {
+      const double elements = ir::ColumnsOfScale(program_.tile_n) / 2.0;  // of a lane, in a group
+      operations += kGroupOperations / elements;
+    }
+    Add(steps, {.kind = StepKind::kConvert, .elements = Elements() / Warpgroups(), .operations = operations});
   }
   // Loads of a warp for the scale factors of the columns that its lanes hold, each as long as a row of an operand:
   // lanes that read the same take one turn, and two adjacent factors no longer than one (fitted to six kernels on an

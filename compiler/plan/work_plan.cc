@@ -25,6 +25,7 @@ struct UnitsOfGroup {
 UnitsOfGroup EstimateUnits(double average, int64_t groups) {
   if (groups == 1) return {.mean = std::ceil(average)};
   const double least = (1 - kSizeSpread) * average, most = (1 + kSizeSpread) * average, range = most - least;
+  if (const double fewest = std::floor(least) + 1; fewest >= most) return {.mean = fewest};  // whatever the size is
   double mean = 0, square = 0, product = 0;  // of the units and of their product with the rows
   for (double units = std::floor(least) + 1; units < most + 1; ++units) {
     const double from = std::max(units - 1, least), to = std::min(units, most);

@@ -56,7 +56,7 @@ struct WorkPlan {
   std::vector<double> LikelyTiles() const {
     const double tiles = EstimatedTiles();
     if (tile_deviation == 0) return {tiles};
-    return {std::max(1.0, tiles - tile_deviation), tiles + tile_deviation};
+    return {std::max(1.0, tiles - tile_deviation), std::min(tiles + tile_deviation, static_cast<double>(Tiles()))};
   }
   int TilesOfUnit() const { return cluster_m * cluster_n; }
   int64_t Units() const { return Tiles() / TilesOfUnit(); }  // with all tiles whole
