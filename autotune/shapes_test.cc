@@ -43,7 +43,6 @@ TEST(ScheduleSpace, PairsOfCtasAreAnAxisWhereThereAreAny) {
   EXPECT_TRUE(pairs("sm_90a", "gemm m=8192 n=8192 k=8192").empty());
 }
 
-// B is resident if it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
 // Where a pair has less than two tiles inside, it is not offered, but had who asks for it.
 TEST(ScheduleSpace, PairsThatAreAskedForAreFound) {
   const target::Target& target = target::NamedTarget("sm_100a");
@@ -54,6 +53,7 @@ TEST(ScheduleSpace, PairsThatAreAskedForAreFound) {
   EXPECT_EQ(ChooseSchedule(problem, {}, target, target.default_sm_count)->ctas, 1);
 }
 
+// B is resident if it is small and CTAs have several tiles: all of its blocks, in tiles without columns to spare.
 TEST(ScheduleSpace, SmallOperandsMayBeResident) {
   const target::Target& target = target::NamedTarget("sm_90a");
   const auto resident = [&](const char* problem, size_t& all) {

@@ -23,24 +23,25 @@ constexpr BoundText kBoundTexts[] = {
 
 // How the tiles of a problem are distributed over the SMs.
 struct Spread {
+  double tiles = 0;
   double rounds = 1;     // tiles of the busiest SM
   double active = 1;     // SMs at work, on average
   double last = 1;       // SMs at work in the last round
   double in_flight = 1;  // tiles that are computed at once
 };
 
-Spread SpreadOf(const Pipeline& p, const Machine& machine) {
+Spread SpreadOf(const Pipeline& p, double tiles, const Machine& machine) {
   const double sms = p.most_sms > 0 ? std::min<double>(p.most_sms, machine.sm_count) : machine.sm_count;
   const double at_once = std::max(1.0, std::floor(sms / p.sms_per_tile));
   const double groups = std::max(1.0, std::floor(at_once / p.cta_multiple)) * p.cta_multiple;
   // If the multiple is more than there are SMs, some CTAs begin when others have ended.
   const double waves = std::ceil(groups / at_once);
-  Spread spread;
-  const double tiles_of_cta = std::ceil(p.tiles / groups);
+  Spread spread{.tiles = tiles};
+  const double tiles_of_cta = std::ceil(tiles / groups);
   spread.rounds = tiles_of_cta * waves;
-  spread.active = std::min<double>(std::min(sms, groups * p.sms_per_tile), p.tiles * p.sms_per_tile / spread.rounds);
-  spread.last = (p.tiles - (tiles_of_cta - 1) * groups - (waves - 1) * at_once) * p.sms_per_tile;
-  spread.in_flight = std::min(p.tiles, std::min(groups, at_once) * p.ctas_per_sm);
+  spread.active = std::min<double>(std::min(sms, groups * p.sms_per_tile), tiles * p.sms_per_tile / spread.rounds);
+  spread.last = (tiles - (tiles_of_cta - 1) * groups - (waves - 1) * at_once) * p.sms_per_tile;
+  spread.in_flight = std::min(tiles, std::min(groups, at_once) * p.ctas_per_sm);
   return spread;
 }
 
@@ -139,14 +140,14 @@ MemoryReads ReadsOf(const Pipeline& p, const Machine& machine, const Spread& spr
   };
   return {.bytes = a + b,
           .served = served(a, p.a) + served(b, p.b),
-          .waits = std::max(waits(a, p.a.tile_bytes * p.tiles, window.columns),
-                            waits(b, p.b.tile_bytes * p.tiles, window.rows))};
+          .waits = std::max(waits(a, p.a.tile_bytes * spread.tiles, window.columns),
+                            waits(b, p.b.tile_bytes * spread.tiles, window.rows))};
 }
 
 SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads) {
   SmShare share;
   share.load_rate = std::min(machine.port, machine.l2_rate * machine.sm_count / spread.active);
-  const double filled = (p.a.tile_bytes + p.b.tile_bytes) * p.tiles * p.sms_per_tile;
+  const double filled = (p.a.tile_bytes + p.b.tile_bytes) * spread.tiles * p.sms_per_tile;
   if (filled > 0) {
     const double bytes_of_memory = machine.memory_rate * 1e3 / machine.clock_ghz / spread.active;  // a clock
     share.memory_clocks = std::min(1.0, reads.served / filled) / bytes_of_memory;
@@ -166,8 +167,8 @@ struct Shares {
   MemoryReads reads;
   SmShare share;
 };
-Shares SharesOf(const Pipeline& p, const Machine& machine) {
-  const Spread spread = SpreadOf(p, machine);
+Shares SharesOf(const Pipeline& p, double tiles, const Machine& machine) {
+  const Spread spread = SpreadOf(p, tiles, machine);
   const MemoryReads reads = ReadsOf(p, machine, spread);
   return {spread, reads, ShareOf(p, machine, spread, reads)};
 }
@@ -232,12 +233,12 @@ constexpr double kEarlyPathShare = 0.16;  // in the place of kPathShare
 double ReadingTime(const Pipeline& p, const Machine& machine, const Spread& spread, const MemoryReads& reads) {
   if (p.begins_early) {
     const double idle = 1 - std::min(1.0, spread.active / machine.sm_count);
-    const double again = std::max(0.0, p.b.tile_bytes * p.tiles - p.b.unique_bytes);  // of B
+    const double again = std::max(0.0, p.b.tile_bytes * spread.tiles - p.b.unique_bytes);  // of B
     const double l2_rate = machine.l2_rate * machine.sm_count * machine.clock_ghz / 1e3;
     return (reads.served / (machine.memory_rate * (1 - kIdleLoss * idle * idle)) + kServedAgain * again / l2_rate) /
            1e6;
   }
-  const double of_last = spread.last / (p.tiles * p.sms_per_tile);
+  const double of_last = spread.last / (spread.tiles * p.sms_per_tile);
   const double rate_of_last = std::min(machine.memory_rate, spread.last * machine.sm_memory_rate / 1e3);
   return reads.served * ((1 - of_last) / machine.memory_rate + of_last / rate_of_last) / 1e6;
 }
@@ -250,31 +251,24 @@ Floors FloorsOf(const Pipeline& p, const Machine& machine, const Spread& spread,
                                 busy.memory / machine.clock_ghz / 1e3)};
 }
 
-// The kernel with each number of tiles that it may have.
-std::vector<Pipeline> LikelyPipelines(const Pipeline& pipeline) {
-  std::vector<Pipeline> likely(pipeline.likely_tiles.size(), pipeline);
-  for (size_t i = 0; i < likely.size(); ++i) {
-    likely[i].tiles = pipeline.likely_tiles[i];
-    likely[i].likely_tiles.clear();
-  }
-  return likely;
-}
-
-}  // namespace
-
-double LeastTime(const Pipeline& pipeline, const Machine& machine) {
-  if (!pipeline.likely_tiles.empty()) {
-    double sum = 0;
-    for (const Pipeline& likely : LikelyPipelines(pipeline)) sum += LeastTime(likely, machine);
-    return sum / static_cast<double>(pipeline.likely_tiles.size());
-  }
+// With this number of tiles.
+double LeastTimeOf(const Pipeline& pipeline, double tiles, const Machine& machine) {
   constexpr double kRounding = 1 - 1e-9;
-  const auto [spread, reads, share] = SharesOf(pipeline, machine);
+  const auto [spread, reads, share] = SharesOf(pipeline, tiles, machine);
   const Floors floors = FloorsOf(pipeline, machine, spread, reads, BusyOf(pipeline, machine, share, spread.rounds));
   const double us = std::max(floors.busy_us, floors.memory_us) * pipeline.work;
   return (MoveTime(pipeline.moves.before, machine) + us + MoveTime(pipeline.moves.after, machine) +
           machine.launch_us * pipeline.launches) *
          kRounding;
+}
+
+}  // namespace
+
+double LeastTime(const Pipeline& pipeline, const Machine& machine) {
+  if (pipeline.likely_tiles.empty()) return LeastTimeOf(pipeline, pipeline.tiles, machine);
+  double sum = 0;
+  for (const double tiles : pipeline.likely_tiles) sum += LeastTimeOf(pipeline, tiles, machine);
+  return sum / static_cast<double>(pipeline.likely_tiles.size());
 }
 
 namespace {
@@ -292,8 +286,8 @@ struct SimulatedSm {
   double memory_ghz = 0;
   SmTime time;
 };
-SimulatedSm Simulate(const Pipeline& pipeline, const Machine& machine, std::vector<TracedSpan>* trace) {
-  auto [spread, reads, share] = SharesOf(pipeline, machine);
+SimulatedSm Simulate(const Pipeline& pipeline, double tiles, const Machine& machine, std::vector<TracedSpan>* trace) {
+  auto [spread, reads, share] = SharesOf(pipeline, tiles, machine);
   // Memory has a separate clock: measured in clocks of an SM it takes less while these are long. If memory is the
   // bound, its traffic determines how long they are.
   const BusyClocks busy = BusyOf(pipeline, machine, share, spread.rounds);
@@ -307,7 +301,7 @@ SimulatedSm Simulate(const Pipeline& pipeline, const Machine& machine, std::vect
 
 ModelTrace TraceTime(const Pipeline& pipeline, const Machine& machine) {
   ModelTrace trace;
-  trace.tiles = Simulate(pipeline, machine, &trace.spans).spread.rounds;
+  trace.tiles = Simulate(pipeline, pipeline.tiles, machine, &trace.spans).spread.rounds;
   trace.clock_ghz = PredictTime(pipeline, machine).clock_ghz;
   return trace;
 }
@@ -342,15 +336,9 @@ Prediction Average(const std::vector<Prediction>& predictions) {
   return average;
 }
 
-}  // namespace
-
-Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
-  if (!pipeline.likely_tiles.empty()) {
-    std::vector<Prediction> predictions;
-    for (const Pipeline& likely : LikelyPipelines(pipeline)) predictions.push_back(PredictTime(likely, machine));
-    return Average(predictions);
-  }
-  auto [spread, reads, busy, memory_ghz, time] = Simulate(pipeline, machine, nullptr);
+// With this number of tiles.
+Prediction PredictionOf(const Pipeline& pipeline, double tiles, const Machine& machine) {
+  auto [spread, reads, busy, memory_ghz, time] = Simulate(pipeline, tiles, machine, nullptr);
   time.end.Stretch(DriftStretch(pipeline.order, spread.rounds, machine));
   Prediction p;
   p.memory_bytes = reads.bytes + pipeline.stored_bytes;
@@ -387,6 +375,15 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
   p.busy = {part(us_of.tensor_core), part(us_of.l2), part(us_of.memory)};
   p.bound = BoundOf(p);
   return p;
+}
+
+}  // namespace
+
+Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
+  if (pipeline.likely_tiles.empty()) return PredictionOf(pipeline, pipeline.tiles, machine);
+  std::vector<Prediction> predictions;
+  for (const double tiles : pipeline.likely_tiles) predictions.push_back(PredictionOf(pipeline, tiles, machine));
+  return Average(predictions);
 }
 
 Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
