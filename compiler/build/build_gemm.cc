@@ -182,10 +182,9 @@ void AddScaleTiles(const Contraction& contraction, const Schedule& schedule, con
                                          operand, tiles, cluster, parts.source, scales.packed));
     return first;
   };
-  constexpr int kMostRows = 256;  // of a box
   constexpr int kAlignedLines = ir::SharedLayout::kCopyAlignment / (ir::kFactorsOfLine * 4);
   const int more = scales.aligned ? 0 : 1;
-  const int count = schedule.tile_m + more > kMostRows ? 2 : 1, rows = schedule.tile_m / count;
+  const int count = schedule.tile_m + more > kLargestBox ? 2 : 1, rows = schedule.tile_m / count;
   const int lines = base::RoundUp(rows / ir::kFactorsOfLine + more, kAlignedLines);
   scales.of_a = add(Operand::kA, {RunScaleTile(Operand::kA, lines), count, rows, scales.a_vector});
   scales.rows_of_tile = rows;

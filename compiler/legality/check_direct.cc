@@ -7,6 +7,7 @@
 #include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/legality/check_gemv.h"
+#include "compiler/legality/schedule_facts.h"
 #include "ir/epilogue_steps.h"
 #include "ir/layout.h"
 
@@ -114,7 +115,6 @@ int DistinctPixels(const ConvGeometry& g) {
 
 // The boxes of a tile, or block of K, of `positions`. `axis`: of the tile in which they are.
 Status CheckBox(const ConvGeometry& g, char axis, int64_t positions, int64_t unit) {
-  constexpr int64_t kMostBox = 256;    // pixels of a box of a tensor map, along each dimension
   constexpr int64_t kMostTile = 4096;  // pixels of a tile in shared memory
   const int64_t columns = g.outputs_of_box[kWidth];
   if (positions % columns != 0 || positions % unit != 0) {
@@ -129,8 +129,8 @@ Status CheckBox(const ConvGeometry& g, char axis, int64_t positions, int64_t uni
     if (g.divides && std::max(g.pad[i], g.stride[i]) > kMostPaddedStrides)
       return NotDirect(
           Cat("has gradients of x with a padding and a stride of at most ", kMostPaddedStrides, "; use reuse=im2col"));
-    if (g.box[i] > kMostBox)
-      return NotDirect(Cat("loads ", g.box[i], " pixels along ", "dhw"[i], " for a tile, more than the ", kMostBox,
+    if (g.box[i] > kLargestBox)
+      return NotDirect(Cat("loads ", g.box[i], " pixels along ", "dhw"[i], " for a tile, more than the ", kLargestBox,
                            " of a box", smaller));
     pixels *= g.box[i];
   }

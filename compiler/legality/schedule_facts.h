@@ -13,7 +13,7 @@
 namespace laneshift::compiler {
 
 inline constexpr int kMostStages = 16;   // of a ring
-inline constexpr int kLargestBox = 256;  // rows of a box of the TMA
+inline constexpr int kLargestBox = 256;  // rows of a box of the TMA, or pixels along a dimension
 
 inline Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
