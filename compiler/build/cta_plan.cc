@@ -19,6 +19,7 @@ namespace {
 constexpr RegisterSplit kTmaOnly = {40, 232};
 constexpr RegisterSplit kWithCopies = {88, 208};
 constexpr RegisterSplit kWithManyAddresses = {104, 200};
+constexpr RegisterSplit kThreeWarpgroups = {32, 160};  // of 4 x 128
 // Registers that kTmaOnly leaves to the thread that issues bulk copies for where they begin.
 constexpr int kFewStarts = 16;
 constexpr int kNarrow = 128;
@@ -37,6 +38,7 @@ int AccumulatorColumns(const CtaPlan& plan) { return plan.columns * plan.blocks;
 // Load 0: as launched.
 RegisterSplit RegistersOf(const CtaPlan& plan, const CtaNeeds& needs, const Schedule& schedule, bool promotes) {
   if (plan.in_tensor_memory || schedule.math_warpgroups < 2) return {0, 0};
+  if (schedule.math_warpgroups == kMostWarpgroups) return kThreeWarpgroups;
   if (!needs.copies) return needs.start_registers <= kFewStarts ? kTmaOnly : kWithCopies;
   if (AccumulatorColumns(plan) <= kNarrow && !promotes) return {0, 0};
   return needs.many_addresses ? kWithManyAddresses : kWithCopies;

@@ -43,6 +43,10 @@ TEST(CtaPlan, RegistersFollowWhatThreadsLoad) {
   EXPECT_EQ(PlanOf(narrow, {.promotes = true}, true).registers.math, 208);  // sums besides the accumulator
   const Schedule one{.tile_m = 64, .tile_n = 128, .tile_k = 64, .math_warpgroups = 1};
   EXPECT_EQ(PlanOf(one, {}, true).registers.math, 0);
+  const Schedule three{.tile_m = 192, .tile_n = 128, .tile_k = 64, .math_warpgroups = 3};
+  const CtaPlan plan = PlanOf(three, {.promotes = true}, false);
+  EXPECT_EQ(plan.registers.load + 3 * plan.registers.math, 4 * 128) << "as many as four warpgroups are launched with";
+  EXPECT_EQ(plan.blocks, 1);
 }
 
 TEST(CtaPlan, ConsumersOfPingPongHaveAWarpgroupAndABufferEach) {

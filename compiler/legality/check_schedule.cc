@@ -27,6 +27,7 @@ using target::Target;
 
 constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds with any epilogue
 constexpr int kPlainAccumulators = 384;               // and with one of vectors and functions only
+constexpr int kThreeWarpgroupAccumulators = 256;      // and of three warpgroups, whose sums are promoted
 constexpr int kReductionAccumulators = 192;           // of two blocks of rows, with several reductions
 constexpr int kMatrixReductionAccumulators = 128;     // of two that are columns of D, with a reduction and a matrix
 constexpr int kOrderedAccumulators = 128;             // with ordered reductions, whose partial rows need registers
@@ -121,8 +122,8 @@ Status CheckTile(const Schedule& s, const Target& target, bool narrow, int most)
                          ", where other warps run them, use consumers=cooperative acc=2"));
     }
   } else {
-    if (s.math_warpgroups != 1 && s.math_warpgroups != 2) {
-      return Refused(Cat("math=", s.math_warpgroups, " warpgroups are not supported; use 1 or 2"));
+    if (s.math_warpgroups < 1 || s.math_warpgroups > kMostWarpgroups) {
+      return Refused(Cat("math=", s.math_warpgroups, " warpgroups are not supported; use 1 to ", kMostWarpgroups));
     }
     LS_TRY(CheckWarpgroups(s, rows, columns, row_side, most));
     if (rows > kLargestBox)
@@ -275,7 +276,9 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
   const int columns = along_m ? s.tile_n : s.tile_m;
   const int blocks = tensor_memory ? 1 : rows / (64 * together);
   // On sm_90a the promoted accumulators of all blocks of rows, and at least one block of the instruction's.
-  const int registers = CopiesByThreads(s) ? kMostAccumulators : kPlainAccumulators;
+  const int registers = CopiesByThreads(s)                     ? kMostAccumulators
+                        : s.math_warpgroups == kMostWarpgroups ? kThreeWarpgroupAccumulators
+                                                               : kPlainAccumulators;
   const int most = tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : registers / (blocks + 1) / 16 * 16;
   if (columns > most) {
     return Refused(Cat("tile ", along_m ? "n=" : "m=", columns,
@@ -422,11 +425,25 @@ Status CheckSumsPixels(const Contraction& contraction, const Schedule& s, const 
   return Refused("the taps of a filter are not at a constant stride; pack the filters");
 }
 
+// Three warpgroups have 160 registers a thread, and the one that loads has 32.
+Status CheckThreeWarpgroups(const Contraction& contraction, const Schedule& s, const Target& target) {
+  if (s.math_warpgroups < kMostWarpgroups) return Ok();
+  const auto refused = [](std::string_view why) { return Refused(Cat("math=3 ", why, "; use math=1 or 2")); };
+  if (!Promotes(contraction, target))
+    return refused("is for sums that are promoted to f32 registers: without that, two keep the tensor core busy");
+  const bool gathers =
+      contraction.a.kind != SourceKind::kMatrix || contraction.b.kind != SourceKind::kMatrix || contraction.a.indexed;
+  if (CopiesByThreads(s) || gathers)
+    return refused("leaves the thread that loads registers for bulk copies of matrices only");
+  return Ok();
+}
+
 // What the tiles of a CTA must be, whatever its operands are.
 Status CheckShape(const Contraction& contraction, const Schedule& s, const Target& target) {
   const bool pixels = contraction.RowsArePixels();
   const bool a_along_k = contraction.a.inner_axis == ir::Axis::kK, b_along_k = contraction.b.inner_axis == ir::Axis::kK;
   LS_TRY(CheckTile(s, target, a_along_k, MostAccumulators(contraction, s)));
+  LS_TRY(CheckThreeWarpgroups(contraction, s, target));
   if (pixels && s.rows == RowSide::kN && s.reuse != Reuse::kIm2col)
     return Refused("rows=n needs a tile of activations for each filter column; use reuse=im2col, or rows=m");
   LS_TRY(CheckIntegerColumns(s, contraction.a.type()));

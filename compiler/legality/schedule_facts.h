@@ -12,8 +12,9 @@
 
 namespace laneshift::compiler {
 
-inline constexpr int kMostStages = 16;   // of a ring
-inline constexpr int kLargestBox = 256;  // rows of a box of the TMA, or pixels along a dimension
+inline constexpr int kMostStages = 16;     // of a ring
+inline constexpr int kLargestBox = 256;    // rows of a box of the TMA, or pixels along a dimension
+inline constexpr int kMostWarpgroups = 3;  // that issue wgmma
 
 inline Error Refused(std::string message) { return MakeError(ErrorCode::kUnsupported, std::move(message)); }
 
