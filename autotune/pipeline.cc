@@ -169,6 +169,13 @@ void CountLaunches(const Problem& problem, const Schedule& schedule, const ir::P
   pipeline.work = blocks / BlocksOf(compiler::ContractionOf(problem, schedule), schedule);
 }
 
+bool PromotesInTurn(const StepList& steps) {
+  for (size_t i = 0; i < steps.kinds(); ++i) {
+    if (steps.kind(i).own < 1) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
@@ -193,6 +200,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
       pipeline.products = written.products;
       pipeline.counted = ProductsOf(written.role);
     }
+    pipeline.in_turn |= PromotesInTurn(written.role.tile);
     pipeline.roles.push_back(std::move(written.role));
   }
   // Resident B is being loaded before a ring is full.

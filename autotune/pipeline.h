@@ -158,6 +158,7 @@ struct Pipeline {
   double tile_rows = 0, tile_columns = 0, raster = 1;
   double sms_per_tile = 1;       // 2 for a CTA pair
   bool shares_operands = false;  // among the CTAs of a cluster (multicast)
+  bool in_turn = false;          // warpgroups promote in turn: each waits for its own MMAs only (Step::own)
   bool of_groups = false;        // tiles are of groups whose sizes only the device knows
   bool begins_early = false;     // a role loads before the kernel before this one has ended
   bool persistent = true;        // CTAs loop over tiles; otherwise there is a CTA per tile

@@ -74,6 +74,7 @@ constexpr const char* kVaried[] = {"gemm m=4096 n=4096 k=4096",
                                    "gemm m=96 n=96 k=4096 batch=3 a_major=m",
                                    "grouped_gemm groups=8 m=1024 n=4096 k=2048",
                                    "grouped_gemm groups=4 m=96 n=512 k=2048 layout=masked",
+                                   "grouped_gemm groups=4 m=32768 n=7168 k=3072 a=e4m3 d=bf16 scale=block",
                                    "grouped_gemm groups=6 m=512 n=768 k=6000 layout=k",
                                    "grouped_gemm groups=3 m=40 n=256 k=512 rows=gather+scatter",
                                    "gemm m=51 n=1024 k=2816 a=e5m2 d=bf16 scale=block",
@@ -382,15 +383,15 @@ TEST_P(ChooseOnTarget, MergesGroupsOfFewChannels) {
   }
 }
 
-// Two warpgroups that add their products apart: on an H200 25 to 47 % faster than what one can hold.
-TEST(ChooseSchedule, PromotesInTwoWarpgroups) {
+// Two or three warpgroups that add their products apart: on an H200 25 to 47 % faster than what one can hold.
+TEST(ChooseSchedule, PromotesInSeveralWarpgroups) {
   const target::Target& target = target::NamedTarget("sm_90a");
   for (const char* text :
        {"gemm m=4096 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16", "gemm m=4096 n=24576 k=1536 a=e4m3 b=e4m3 d=bf16 scale=block",
         "grouped_gemm groups=4 m=34151 n=4096 k=7168 a=e4m3 b=e4m3 d=bf16"}) {
     const auto chosen = ChooseSchedule(*ParseProblem(text), {}, target, PublishedMachine(target));
     ASSERT_TRUE(chosen) << text;
-    EXPECT_EQ(chosen->math_warpgroups, 2) << text << ": " << PrintSchedule(*chosen);
+    EXPECT_GE(chosen->math_warpgroups, 2) << text << ": " << PrintSchedule(*chosen);
     EXPECT_GE(chosen->tile_m * chosen->tile_n, 128 * 128) << text << ": " << PrintSchedule(*chosen);
   }
 }
@@ -462,7 +463,7 @@ TEST(ChooseSchedule, RefusesForWhatMostAreRefusedFor) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "46:fd867aa7e73a97a1753b41e7d4702e6e";
+  constexpr std::string_view kChoices = "47:10d6d3cbc3e4c7558e946e50f1120356";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

@@ -7,6 +7,7 @@
 #include "autotune/pipeline.h"
 #include "autotune/timing_model.h"
 #include "compiler/contraction/contraction.h"
+#include "compiler/legality/promotion.h"
 #include "compiler/plan/kernel_plan.h"
 #include "compiler/plan/work_plan.h"
 #include "ir/epilogue_steps.h"
@@ -27,6 +28,7 @@ struct Operands {
   bool b_resident = false;
   bool b_is_pixels = false;   // the model counts no rows of such loads as outside
   bool slices_apart = false;  // another kernel adds the partial sums of split-K slices
+  bool promotes = false;      // in registers
 };
 double WholeBlocks(double extent, double block) { return std::ceil(extent / block) * block; }
 
@@ -37,7 +39,7 @@ double PartLoaded(const compiler::Contraction& contraction, const Schedule& shap
   return lines < 1 ? 0 : (rows + lines - 1) / (rows * lines);
 }
 
-Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& shape) {
+Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& shape, const target::Target& target) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const compiler::ConvGeometry& geometry = contraction.geometry;
   // Threads gather K as one run; bulk copies load whole blocks of each.
@@ -52,7 +54,8 @@ Operands OperandsOf(const compiler::Contraction& contraction, const Schedule& sh
           .compression = number(contraction.a.compression),
           .b_resident = shape.b_keep > 0 || geometry.known_filter,
           .b_is_pixels = contraction.b.kind == compiler::SourceKind::kPixels,
-          .slices_apart = contraction.AddsSlicesApart(shape)};
+          .slices_apart = contraction.AddsSlicesApart(shape),
+          .promotes = !target.mma.AccumulatesInTensorMemory() && compiler::Promotes(contraction, target)};
 }
 
 // Clocks that threads take to gather the pixels of a tile.
@@ -120,6 +123,12 @@ class ShapeBound {
     return e_.depth / e_.compression * e_.element_bytes / step * units * std::max(multiply, read);
   }
 
+  // Of the MMAs of the last block of K, those of other warpgroups, for which one that promotes need not wait.
+  double OthersClocks() const {
+    if (!e_.promotes) return 0;
+    return ProductClocks() * std::min(1.0, s_.tile_k / e_.depth) * (1 - 1.0 / s_.math_warpgroups);
+  }
+
   // Rows or columns inside of D that a tile has on average.
   static double PerTile(int64_t extent, int64_t tiles) {
     return static_cast<double>(extent) / static_cast<double>(tiles);
@@ -178,7 +187,7 @@ class ShapeBound {
     // Warpgroups that multiply process the accumulators after their MMAs; of ping-pong warpgroups each has half the
     // tiles.
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
-    const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products));
+    const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products - OthersClocks()));
     const double stores = slices > 1 && s_.cluster_k == 1 ? parts * PartialStoreClocks() : 0;
     const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kStolen : TileOrder::kStrides;
     return std::max({tensor, loads, role, stores, parts / slices * std::max(gather_, boxes_.clocks)}) *
@@ -199,7 +208,7 @@ class ShapeBound {
 // Of the main kernel. REQUIRES: `contraction` is of this shape.
 double MainKernelTime(const compiler::Contraction& contraction, const Schedule& shape, const target::Target& target,
                       const Machine& machine) {
-  const Operands operands = OperandsOf(contraction, shape);
+  const Operands operands = OperandsOf(contraction, shape, target);
   const double gather = GatherClocks(contraction, shape, machine, operands.depth);
   const bool gated = ir::IsGated(contraction.epilogue());
   const compiler::WorkPlan work = compiler::PlanWork(contraction, shape);

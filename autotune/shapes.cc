@@ -36,7 +36,11 @@ constexpr int kLeastReuseStages = 3;         // activations in use, being releas
 constexpr int kLeastBlock = 16;              // elements of a block of K
 // Extents of an output tile along the rows of the matrix instruction.
 constexpr int kRows[] = {128, 64};
-constexpr int kTallRows = 256, kTallColumns = 192;  // of two warpgroups with two blocks each
+constexpr int kTallRows = 256, kTallColumns = 192;    // of two warpgroups with two blocks each
+constexpr int kThreeRows = 192, kThreeColumns = 128;  // of three warpgroups that promote
+constexpr int kThreeBand = 16;         // rows of tiles of a group, for these: 1 to 2 % faster than 8 (H200)
+constexpr int64_t kThreeDepth = 1024;  // of K, below which their epilogues take too long: 4096 x 32768 x 512 with
+                                       // scale=block takes 139 us instead of 130 (H200, 2026-11-30)
 // Of tiles for ping-pong warpgroups.
 constexpr int kPingpongRows[] = {256, 192, 128, 64};
 constexpr int kDeepBlock = 256, kDeepBlockColumns = 64;  // of tiles so narrow that a block is short
@@ -103,7 +107,10 @@ class ShapeList {
       // hide a better reason.
       const Schedule asked = constraint_.Apply({.reuse = variant.reuse, .border = variant.border});
       const bool needs_lanes = asked.reuse == Reuse::kLaneShift || asked.border == Border::kMask;
-      if (!target_.mma.AccumulatesInTensorMemory()) AddTall(variant);
+      if (!target_.mma.AccumulatesInTensorMemory()) {
+        AddTall(variant);
+        AddThree(variant);
+      }
       // Promotion to registers after each block would stall inside the ping-pong order.
       if (!target_.mma.AccumulatesInTensorMemory() && !compiler::Promotes(contraction_, target_)) {
         for (const int rows : kPingpongRows) AddPingpong(variant, rows);
@@ -264,6 +271,19 @@ class ShapeList {
     }
   }
 
+  // Of three warpgroups one promotes while two multiply: the tensor core is busy for 97 % of the time, where two leave
+  // it idle for 5 to 15 % (ADR 0081).
+  void AddThree(const Variant& variant) {
+    const bool copies = compiler::IsByThreads(variant.a_load) || compiler::IsByThreads(variant.b_load);
+    if (!compiler::Promotes(contraction_, target_) || contraction_.RowsArePixels() || copies) return;
+    if (contraction_.Depth() < kThreeDepth) return;
+    for (const RowSide side : {RowSide::kM, RowSide::kN}) {
+      for (const int columns : columns_.Of(side, kThreeRows)) {
+        if (columns <= kThreeColumns) AddDepths(variant, side, kThreeRows, columns);
+      }
+    }
+  }
+
   // Ping-pong needs several tiles per CTA: the epilogue of one overlaps the MMAs of the next.
   void AddPingpong(const Variant& variant, int rows) {
     for (const RowSide side : {RowSide::kM, RowSide::kN}) {
@@ -287,7 +307,7 @@ class ShapeList {
             .tile_n = side == RowSide::kM ? columns : rows,
             .stages = variant.reuse > Reuse::kIm2col ? kLeastReuseStages : 2,
             .acc_stages = Accumulators(columns),
-            .math_warpgroups = target_.mma.AccumulatesInTensorMemory() ? 1 : std::min(rows / 64, 2),
+            .math_warpgroups = WarpgroupsFor(rows),
             .a_load = variant.a_load,
             .b_load = variant.b_load,
             .reuse = variant.reuse,
@@ -297,6 +317,10 @@ class ShapeList {
             .merge_groups = variant.merge};
   }
 
+  int WarpgroupsFor(int rows) const {
+    if (target_.mma.AccumulatesInTensorMemory()) return 1;
+    return rows == kThreeRows ? compiler::kMostWarpgroups : std::min(rows / 64, 2);
+  }
   // Two, so that the epilogue of one overlaps the MMAs of the next.
   int Accumulators(int columns) const { return 2 * columns <= target_.tmem_columns ? 2 : 1; }
 
@@ -429,6 +453,8 @@ class ShapeList {
   // In bands of the default height; if the cache cannot hold the operands, also in those for which a wave of tiles
   // reads least, and where it holds A in one band of all rows, in which B is read once.
   void Add(Schedule shape) {
+    const bool of_three = shape.math_warpgroups == compiler::kMostWarpgroups;
+    if (contraction_.grouped && of_three && WorkOf(shape).tile_rows > shape.raster) shape.raster = kThreeBand;
     AddPoint(shape);
     if (!bands_matter_ || shape.tile_m * shape.tile_n < kClusterArea || shape.split_k > 1) return;
     const compiler::WorkPlan work = WorkOf(shape);

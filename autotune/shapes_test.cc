@@ -29,6 +29,28 @@ TEST(DeepenShape, FillsSharedMemory) {
   EXPECT_GT(reuse.stages, 3);
 }
 
+// Of promoted sums in registers, with either operand along the rows of wgmma; of tall groups in taller bands.
+TEST(ScheduleSpace, ThreeWarpgroupsAreAnAxisWhereSumsArePromoted) {
+  const auto three = [](const char* target, const char* problem) {
+    std::vector<Schedule> seen;
+    for (const Schedule& s : EnumerateSchedules(*ParseProblem(problem), {}, target::NamedTarget(target)).schedules) {
+      if (s.math_warpgroups == 3) seen.push_back(s);
+    }
+    return seen;
+  };
+  const std::vector<Schedule> dense = three("sm_90a", "gemm m=4096 n=4096 k=4096 a=e4m3");
+  const auto along_n = [](const Schedule& s) { return s.rows == RowSide::kN; };
+  EXPECT_TRUE(std::any_of(dense.begin(), dense.end(), along_n));
+  EXPECT_FALSE(std::all_of(dense.begin(), dense.end(), along_n));
+  EXPECT_TRUE(three("sm_90a", "gemm m=4096 n=4096 k=4096 a=e4m3 sum=fast").empty());
+  EXPECT_TRUE(three("sm_90a", "gemm m=4096 n=4096 k=4096").empty());
+  EXPECT_TRUE(three("sm_100a", "gemm m=4096 n=4096 k=4096 a=e4m3 scale=block").empty());
+  EXPECT_TRUE(three("sm_90a", "conv n=8 h=28 w=28 c=64 k=64 r=3 s=3 pad=1 x=e4m3").empty());
+  const std::vector<Schedule> groups = three("sm_90a", "grouped_gemm groups=4 m=32768 n=4096 k=4096 a=e4m3");
+  ASSERT_FALSE(groups.empty());
+  for (const Schedule& s : groups) EXPECT_EQ(s.raster, s.tile_m < 1024 ? 16 : 8) << PrintSchedule(s);
+}
+
 TEST(ScheduleSpace, PairsOfCtasAreAnAxisWhereThereAreAny) {
   const auto pairs = [](const char* target, const char* problem) {
     std::set<Scheduler> seen;

@@ -6,7 +6,8 @@
 namespace laneshift::autotune {
 namespace {
 
-constexpr double kStoreRow = 32;  // bytes: a sector of memory
+constexpr double kStoreRow = 32;    // bytes: a sector of memory
+constexpr double kFewTileRows = 8;  // of a group
 
 }  // namespace
 
@@ -69,12 +70,13 @@ struct TileClocks {
   double l2_reads = 0;  // of `loads`, what L2 is asked for
   double issue = 0;     // by the role's threads
   double sums = 0;      // spent on accumulators after the MMAs
+  double others = 0;    // of the last MMAs, what is other warpgroups', for which the role does not wait
   bool drains = false;  // the role waits for its MMAs before it processes accumulators
 
   // MMAs and their issue overlap; the accumulators follow.
   double Serial(const Machine& machine) const {
     if (!drains || products == 0) return issue + sums;
-    return std::max(issue, products + machine.product_latency + machine.product_signal) + sums;
+    return std::max(issue, products - others + machine.product_latency + machine.product_signal) + sums;
   }
 };
 // What is brought to several SMs is read from L2 once.
@@ -91,6 +93,7 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
     switch (step.kind) {
       case StepKind::kMma:
         tile.products += times * iterations * TimeOf(step, machine).clocks;
+        tile.others = TimeOf(step, machine).clocks * (1 - step.own);
         tile.issue += times * iterations * step.depth * machine.product_issue;
         break;
       case StepKind::kMultiply:
@@ -183,8 +186,10 @@ BusyClocks BusyOf(const Pipeline& pipeline, const Machine& machine, const SmShar
   }
   if (busy.tensor > 0) busy.tensor += head + machine.product_latency + machine.product_signal + tail;
   if (busy.loads > 0) {
-    // With groups clusters make the tiles that are fastest there no faster (measured on an H200).
-    if (!pipeline.of_groups) busy.l2_part = l2_reads / busy.loads;
+    // With groups clusters make tiles faster only where they have many rows of tiles, and warpgroups that promote in
+    // turn (measured on an H200).
+    if (!pipeline.of_groups || (pipeline.in_turn && pipeline.tile_rows > kFewTileRows))
+      busy.l2_part = l2_reads / busy.loads;
     busy.loads += head + (mixed ? 0 : tail);
   }
   return busy;

@@ -222,11 +222,13 @@ class StepWriter {
     if (op.kind == OpKind::kMmaRegisters) {
       const int blocks = program_.Blocks(role_, op.As<ir::MmaAttrs>());
       Step product{.rows = static_cast<double>(target_.mma.most_rows), .units = blocks * Warpgroups()};
-      // Of warpgroups that promote their tiles, the tensor core interleaves the MMAs, which end together. Those that
-      // promote block by block are apart: one promotes while the tensor core works for the other. In both cases shared
-      // memory is busy, and what copies write there takes its time, too (measured on an H200).
+      // Of two warpgroups that promote their tiles, the tensor core interleaves the MMAs, which end together. Those
+      // that promote block by block are apart, and so are three: one promotes while the tensor core works for the
+      // others. In all cases shared memory is busy, and what copies write there takes its time, too (measured on an
+      // H200).
       if (Has<ir::AddPromotedAttrs>(role_.body) && Warpgroups() > 1) {
-        product.interleaved = op.As<ir::MmaAttrs>().block == ir::MmaAttrs::kEveryBlock;
+        const bool by_block = op.As<ir::MmaAttrs>().block != ir::MmaAttrs::kEveryBlock;
+        product.interleaved = !by_block && Warpgroups() == 2;
         product.own = product.interleaved ? 1 : 1 / Warpgroups();
         product.written = static_cast<double>(program_.tile_m + program_.tile_n) * blocks / program_.Blocks(role_);
       }

@@ -154,7 +154,9 @@ SmShare ShareOf(const Pipeline& p, const Machine& machine, const Spread& spread,
   }
   share.in_step = InStep(p, spread);
   share.load_latency = machine.load_latency + machine.memory_latency * reads.waits;
-  if (p.shares_operands) share.load_latency += machine.cluster_signal;
+  // Warpgroups that promote in turn release a slot one after the other, the first of them early.
+  constexpr double kSignalInTurn = 0.5;  // fitted to bench/measured/h200_three.txt
+  if (p.shares_operands) share.load_latency += machine.cluster_signal * (p.in_turn ? kSignalInTurn : 1);
   share.memory_queue = machine.memory_queue * reads.waits;
   share.outside_row = std::max(machine.outside_row, spread.active / machine.outside_rate);
   share.store_rate = machine.store_rate;

@@ -164,6 +164,16 @@ TEST(TimingModel, PingpongWarpgroupsOverlapTheirEpilogues) {
   EXPECT_LT(gain("gemm m=1024 n=1024 k=512"), 1.0);  // one tile a CTA: only one of them has work
 }
 
+// Two warpgroups that promote at the same time leave the tensor core idle; of three one promotes while it works for the
+// others.
+TEST(TimingModel, ThreeWarpgroupsKeepTheTensorCoreBusy) {
+  const auto share = [](const char* schedule) {
+    return Predict("sm_90a", "gemm m=25344 n=4096 k=16384 a=e4m3 d=bf16 scale=block", schedule).tensor_share;
+  };
+  EXPECT_LT(share("tile=128x192x128 stages=4 acc=1 math=2"), 0.92);
+  EXPECT_GT(share("tile=192x128x128 stages=4 acc=1 math=3"), 0.97);
+}
+
 // A user's function costs what it has, whichever unit is the slower; one that was never compiled, something.
 TEST(TimingModel, UsersFunctionsCostTheirLength) {
   const target::Target& target = target::NamedTarget("sm_90a");
@@ -205,7 +215,7 @@ TEST(TimingModel, WhatBandsStoreDisplacesWhatTheyReadAgain) {
   EXPECT_EQ(bytes(kDeep, "8"), bytes(kDeep, "16"));
 }
 
-// L2 is asked for less, which takes less power. Of groups nothing is gained.
+// L2 is asked for less, which takes less power. Of groups with few rows of tiles nothing is gained.
 TEST(TimingModel, SharedTilesLeaveAHigherClock) {
   const auto clock = [](const char* problem, const char* cluster) {
     const std::string schedule = std::string("tile=256x128x128 stages=4 acc=1 math=2 cluster=") + cluster;
@@ -214,8 +224,10 @@ TEST(TimingModel, SharedTilesLeaveAHigherClock) {
   constexpr const char* kDense = "gemm m=4096 n=7168 k=16384 a=e4m3 b=e4m3 d=bf16 scale=block";
   EXPECT_GT(clock(kDense, "2x1"), clock(kDense, "1x1"));
   EXPECT_GT(clock(kDense, "1x2"), clock(kDense, "2x1")) << "256 rows of A are shared instead of 128 of B";
-  constexpr const char* kGroups = "grouped_gemm groups=4 m=8192 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block";
+  constexpr const char* kGroups = "grouped_gemm groups=8 m=8192 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block";
   EXPECT_LE(clock(kGroups, "1x2"), clock(kGroups, "1x1") + 1e-3);
+  constexpr const char* kTall = "grouped_gemm groups=4 m=32768 n=7168 k=2048 a=e4m3 b=e4m3 d=bf16 scale=block";
+  EXPECT_GT(clock(kTall, "1x2"), clock(kTall, "1x1"));
 }
 
 // Rows are stored as fast as by bulk copies, and words of them, where no row is aligned, more slowly.
