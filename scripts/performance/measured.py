@@ -172,7 +172,8 @@ def of_kind(kind):
 
 
 # Grouped GEMMs on a chip, in one measurement or several.
-GROUPED = {"h200": ["grouped_h200", "grouped_masked_k_bf16_h200"], "h100": ["grouped_fp8_block_h100", "grouped_bf16_h100"]}
+GROUPED = {"h200": ["grouped_fp8_block_h200", "grouped_h200", "grouped_masked_k_bf16_h200"],
+           "h100": ["grouped_fp8_block_h100", "grouped_bf16_h100"]}
 
 
 def grouped_rows(chip, of_fp8):

@@ -349,8 +349,9 @@ def grouped_models_groups():
     return groups(sets, floors=False)
 
 
-def grouped_choices():
-    rows = rows_of("grouped_choices_h200")
+def choices_since(name):
+    """What was chosen without a trial before a change of the model, and since."""
+    rows = rows_of(name)
     return table(["problem", "before", "us", "since", "us", "before / since"],
                  [[code(re.sub(r" [bd]=\w+| a=bf16| scale=block", "", row["problem"]).removeprefix("grouped_gemm ")), code(row["setting"]),
                    row["peer_us"], code(row["schedule"]), row["us"], f"{ratio(row):.3f}"] for row in sorted(rows, key=ratio, reverse=True)])
@@ -498,7 +499,8 @@ TABLES = {
     "fp8_block_h100_groups": lambda: fp8_block_groups("gemm_fp8_block_h100"),
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
     "grouped_models_groups": grouped_models_groups,
-    "grouped_choices": grouped_choices,
+    "grouped_choices": lambda: choices_since("grouped_choices_h200"),
+    "three_warpgroups": lambda: choices_since("three_warpgroups_h200"),
     "fp8_block_odd": lambda: fp8_block("fp8_block_odd_h200"),
     "fp8_block_odd_groups": lambda: groups_by_kind("fp8_block_odd_h200", (("one matrix", "gemm"), ("groups", "grouped_gemm")),
                                                    with_all=True),
