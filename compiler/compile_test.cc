@@ -402,6 +402,8 @@ TEST(CheckSchedule, NamesTheRule) {
        "bulk copies of matrices only; use math=1 or 2"},
       {"sm_90a", "conv n=1 h=8 w=8 c=64 k=64 r=3 s=3 pad=1 x=e4m3", "tile=192x64x128 acc=1 math=3 reuse=im2col",
        ErrorCode::kUnsupported, "bulk copies of matrices only"},
+      {"sm_90a", "gemm m=160 n=384 k=64 bias=n epilogue=silu d=e4m3 d_scale=mx", "tile=256x160x64 acc=1 math=2",
+       ErrorCode::kUnsupported, "use at most 144 columns"},
       {"sm_90a", "gemm m=192 n=192 k=64 a=e4m3", "tile=192x192x128 acc=1 math=3", ErrorCode::kUnsupported,
        "use at most 128"},
       {"sm_90a", "gemm m=64 n=64 k=64", "tile=64x64 acc=1 cluster=3x1", ErrorCode::kUnsupported, "powers of two"},

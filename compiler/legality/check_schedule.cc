@@ -29,7 +29,10 @@ constexpr int kMostAccumulators = 256;                // columns of 64 rows that
 constexpr int kPlainAccumulators = 384;               // and with one of vectors and functions only
 constexpr int kThreeWarpgroupAccumulators = 256;      // and of three warpgroups, whose sums are promoted
 constexpr int kReductionAccumulators = 192;           // of two blocks of rows, with several reductions
-constexpr int kMatrixReductionAccumulators = 128;     // of two that are columns of D, with a reduction and a matrix
+constexpr int kMatrixReductionAccumulators = 128;     // of two that are columns of D, or have scale factors, with a
+                                                      // reduction and a matrix
+constexpr int kQuantizedAccumulators = 288;           // of blocks of D with scale factors
+constexpr int kQuantizedByCopies = 192;               // and next to threads that copy
 constexpr int kOrderedAccumulators = 128;             // with ordered reductions, whose partial rows need registers
 constexpr int kBlockRows = 64;                        // of a warpgroup
 constexpr int kLeastSpan = 32;                        // bytes of a swizzled row
@@ -38,8 +41,8 @@ constexpr int64_t kMostPositions = int64_t{1} << 30;  // index arithmetic is 32-
 // Warpgroups that share a tile.
 int Together(const Schedule& s) { return s.consumers == Consumers::kPingpong ? 1 : s.math_warpgroups; }
 
-// Columns of 64 rows that a warpgroup holds: matrices and reductions of the epilogue, split-K partials and threads
-// that copy need the registers of some.
+// Columns of 64 rows that a warpgroup holds: matrices and reductions of the epilogue, blocks of D with scale factors,
+// split-K partials and threads that copy need the registers of some.
 int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   const Epilogue& epilogue = contraction.epilogue();
   const auto reductions = std::count_if(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
@@ -53,8 +56,11 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
   const bool held = matrices || CopiesByThreads(s) || DividesK(s) || s.consumers == Consumers::kPingpong;
   const bool many_lines = blocks_of_rows || s.rows == RowSide::kN;
   if (held && many_lines && ir::OrdersReductions(epilogue, contraction.numerics)) return kOrderedAccumulators;
-  if (blocks_of_rows && reductions > 0 && matrices && s.rows == RowSide::kN) return kMatrixReductionAccumulators;
+  const bool quantizes = contraction.d_scale != OutputScaling::kNone;
+  if (blocks_of_rows && reductions > 0 && matrices && (s.rows == RowSide::kN || quantizes))
+    return kMatrixReductionAccumulators;
   if (blocks_of_rows && reductions > 1) return kReductionAccumulators;
+  if (quantizes && CopiesByThreads(s)) return kQuantizedByCopies;
   if (CopiesByThreads(s) || DividesK(s) || contraction.beta != 0 || contraction.geometry.HasPatches())
     return kMostAccumulators;
   const bool plain = std::all_of(epilogue.begin(), epilogue.end(), [](const EpilogueStep& step) {
@@ -63,7 +69,8 @@ int MostAccumulators(const Contraction& contraction, const Schedule& s) {
     return info.action != ir::StepAction::kCall && !blocks && !ir::IsMatrix(info.operand) &&
            !ir::IsReduction(info.operand);
   });
-  return plain ? kPlainAccumulators : kMostAccumulators;
+  if (!plain) return kMostAccumulators;
+  return quantizes ? kQuantizedAccumulators : kPlainAccumulators;
 }
 
 // How many rows and columns of a tile a warpgroup holds in registers, at most `most` of them.
