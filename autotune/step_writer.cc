@@ -224,8 +224,8 @@ class StepWriter {
       Step product{.rows = static_cast<double>(target_.mma.most_rows), .units = blocks * Warpgroups()};
       // Of two warpgroups that promote their tiles, the tensor core interleaves the MMAs, which end together. Those
       // that promote block by block are apart, and so are three: one promotes while the tensor core works for the
-      // others. In all cases shared memory is busy, and what copies write there takes its time, too (measured on an
-      // H200).
+      // others. In all cases the tensor core is idle for about as long as copies take to write the operands, though by
+      // Nsight Compute it is not that which it waits for (docs/timing-model.md).
       if (Has<ir::AddPromotedAttrs>(role_.body) && Warpgroups() > 1) {
         const bool by_block = op.As<ir::MmaAttrs>().block != ir::MmaAttrs::kEveryBlock;
         product.interleaved = !by_block && Warpgroups() == 2;
