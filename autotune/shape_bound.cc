@@ -123,10 +123,13 @@ class ShapeBound {
     return e_.depth / e_.compression * e_.element_bytes / step * units * std::max(multiply, read);
   }
 
-  // Of the MMAs of the last block of K, those of other warpgroups, for which one that promotes need not wait.
-  double OthersClocks() const {
-    if (!e_.promotes) return 0;
-    return ProductClocks() * std::min(1.0, s_.tile_k / e_.depth) * (1 - 1.0 / s_.math_warpgroups);
+  // The part of all MMAs of a tile for which a warpgroup does not wait: of the last block of K, those of the others, if
+  // they promote in turn.
+  double OthersPart() const {
+    const int rows = s_.rows == RowSide::kM ? s_.tile_m : s_.tile_n;
+    const bool in_turn = s_.math_warpgroups > 2 || rows > target_.mma.most_rows * s_.math_warpgroups;
+    if (!e_.promotes || !in_turn) return 0;
+    return std::min(1.0, s_.tile_k / e_.depth) * (1 - 1.0 / s_.math_warpgroups);
   }
 
   // Rows or columns inside of D that a tile has on average.
@@ -179,7 +182,7 @@ class ShapeBound {
 
   double Clocks(double slices) const {
     const double parts = std::ceil(tiles_ * slices / m_.sm_count);  // of the busiest SM
-    const double products = ProductClocks() / slices, sums = AccumulatorReadClocks(slices);
+    const double all_products = ProductClocks(), products = all_products / slices, sums = AccumulatorReadClocks(slices);
     const bool copies = s_.a_load != LoadPath::kCopy || s_.b_load != LoadPath::kCopy;
     const double head = copies ? m_.load_latency : 0;
     const double tensor = parts * products + head + m_.product_latency + m_.product_signal + sums;
@@ -187,7 +190,8 @@ class ShapeBound {
     // Warpgroups that multiply process the accumulators after their MMAs; of ping-pong warpgroups each has half the
     // tiles.
     const double own = std::floor(parts / (s_.consumers == Consumers::kPingpong ? 2 : 1));
-    const double role = own * (m_.tile_start + sums + (target_.mma.one_thread_issues ? 0 : products - OthersClocks()));
+    const double awaited = target_.mma.one_thread_issues ? 0 : products - all_products * OthersPart();
+    const double role = own * (m_.tile_start + sums + awaited);
     const double stores = slices > 1 && s_.cluster_k == 1 ? parts * PartialStoreClocks() : 0;
     const TileOrder order = s_.scheduler == Scheduler::kClc ? TileOrder::kStolen : TileOrder::kStrides;
     return std::max({tensor, loads, role, stores, parts / slices * std::max(gather_, boxes_.clocks)}) *

@@ -48,7 +48,7 @@ TEST(ScheduleSpace, ThreeWarpgroupsAreAnAxisWhereSumsArePromoted) {
   EXPECT_TRUE(three("sm_90a", "conv n=8 h=28 w=28 c=64 k=64 r=3 s=3 pad=1 x=e4m3").empty());
   const std::vector<Schedule> groups = three("sm_90a", "grouped_gemm groups=4 m=32768 n=4096 k=4096 a=e4m3");
   ASSERT_FALSE(groups.empty());
-  for (const Schedule& s : groups) EXPECT_EQ(s.raster, s.tile_m < 1024 ? 16 : 8) << PrintSchedule(s);
+  for (const Schedule& s : groups) EXPECT_EQ(s.raster, 16) << PrintSchedule(s);
 }
 
 TEST(ScheduleSpace, PairsOfCtasAreAnAxisWhereThereAreAny) {

@@ -91,11 +91,13 @@ TileClocks ClocksOfTile(const StepList& steps, const Machine& machine, const SmS
     const Step& step = steps.kind(i);
     const double times = steps.times(i);
     switch (step.kind) {
-      case StepKind::kMma:
-        tile.products += times * iterations * TimeOf(step, machine).clocks;
-        tile.others = TimeOf(step, machine).clocks * (1 - step.own);
+      case StepKind::kMma: {
+        const double clocks = TimeOf(step, machine).clocks;
+        tile.products += times * iterations * clocks;
+        tile.others = clocks * (1 - step.own);
         tile.issue += times * iterations * step.depth * machine.product_issue;
         break;
+      }
       case StepKind::kMultiply:
         tile.issue += times * iterations * ArithmeticClocks(step, machine);
         break;
