@@ -27,7 +27,6 @@ using target::Target;
 
 constexpr int kMostAccumulators = 256;                // columns of 64 rows that a warpgroup holds with any epilogue
 constexpr int kPlainAccumulators = 384;               // and with one of vectors and functions only
-constexpr int kThreeWarpgroupAccumulators = 256;      // and of three warpgroups, whose sums are promoted
 constexpr int kReductionAccumulators = 192;           // of two blocks of rows, with several reductions
 constexpr int kMatrixReductionAccumulators = 128;     // of two that are columns of D, or have scale factors, with a
                                                       // reduction and a matrix
@@ -283,9 +282,8 @@ Status CheckPromotion(const Contraction& contraction, const Schedule& s, const T
   const int columns = along_m ? s.tile_n : s.tile_m;
   const int blocks = tensor_memory ? 1 : rows / (64 * together);
   // On sm_90a the promoted accumulators of all blocks of rows, and at least one block of the instruction's.
-  const int registers = CopiesByThreads(s)                     ? kMostAccumulators
-                        : s.math_warpgroups == kMostWarpgroups ? kThreeWarpgroupAccumulators
-                                                               : kPlainAccumulators;
+  const bool few = CopiesByThreads(s) || s.math_warpgroups == kMostWarpgroups;
+  const int registers = few ? kMostAccumulators : kPlainAccumulators;
   const int most = tensor_memory ? (rows == ir::kTensorLanes ? 128 : 256) : registers / (blocks + 1) / 16 * 16;
   if (columns > most) {
     return Refused(Cat("tile ", along_m ? "n=" : "m=", columns,
