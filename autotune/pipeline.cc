@@ -210,7 +210,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tile_rows = work.estimated_rows;
   pipeline.tile_columns = static_cast<double>(work.tile_columns);
   pipeline.tiles = work.EstimatedTiles() * static_cast<double>(parts);
-  if (work.tile_deviation > 0) pipeline.likely_tiles = work.LikelyTiles();
+  if (work.tile_deviation > 0) pipeline.likely_tiles = work.LikelyTiles(!target.mma.AccumulatesInTensorMemory());
   pipeline.raster = work.raster;
   pipeline.cta_multiple = static_cast<double>(work.column_step);
   if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kStolen;

@@ -114,7 +114,8 @@ class ShapeBound {
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
     const double instruction_rows = std::min<double>(rows, target_.mma.most_rows);
     double units = rows / instruction_rows;
-    if (along_m && !target_.mma.AccumulatesInTensorMemory()) units *= work_.MultipliedRows(target_.mma.most_rows);
+    const bool counts_rows = along_m || work_.row_step > 0;
+    if (counts_rows && !target_.mma.AccumulatesInTensorMemory()) units *= work_.MultipliedRows(target_.mma.most_rows);
     const double read_rows =
         (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + e_.compression * columns / s_.ctas;
     const bool long_rows = e_.compression == 1 && ir::HasLongRows(static_cast<int>(8 * e_.element_bytes), s_.tile_k);
@@ -217,7 +218,7 @@ double MainKernelTime(const compiler::Contraction& contraction, const Schedule& 
   const bool gated = ir::IsGated(contraction.epilogue());
   const compiler::WorkPlan work = compiler::PlanWork(contraction, shape);
   const BoxWork boxes = WorkOfBoxes(contraction, shape, machine);
-  const std::vector<double> likely = work.LikelyTiles();
+  const std::vector<double> likely = work.LikelyTiles(!target.mma.AccumulatesInTensorMemory());
   double sum = 0;
   for (const double tiles : likely)
     sum += ShapeBound(work, tiles, operands, gather, boxes, gated, shape, target, machine).Microseconds();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -145,6 +146,22 @@ TEST_P(CompileOnTarget, MultipliesTheTypesOfTheProblem) {
   EXPECT_NE(module->ptx.find(instruction), std::string::npos);
 }
 
+// ADR 0082: where tiles divide the rows of a group.
+TEST_P(CompileOnTarget, MultipliesAsManyColumnsAsATileHasRows) {
+  const ir::Program program =
+      Build("grouped_gemm groups=6 m=1536 n=256 k=1024", "tile=128x64x64 rows=n stages=3", target_);
+  const bool divides = target_.Has(target::Feature::kWgmma);
+  EXPECT_EQ(ir::PrintProgram(program).find(" row_step=16") != std::string::npos, divides);
+  const auto module = EmitPtx(program, target_);
+  ASSERT_TRUE(module.has_value()) << module.error().message;
+  std::map<std::string, int> census = InstructionCensus(module->ptx);
+  const auto products = [&](int columns) {
+    return census[base::Cat("wgmma.mma_async.sync.aligned.m64n", columns, "k16.f32.bf16.bf16")];
+  };
+  for (const int columns : {64, 80, 96, 112, 128}) EXPECT_EQ(products(columns), divides ? 4 : 0) << columns;
+  EXPECT_EQ(products(48), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, CompileOnTarget, testing::Values("sm_100a", "sm_90a"));
 
 // The golden programs of ir/'s tests are what this compiler builds. BLESS=1 rewrites them.
@@ -186,6 +203,7 @@ TEST(GoldenPrograms, AreWhatIsBuilt) {
       {"gemm_grouped_bulk", "sm_90a", "grouped_gemm groups=4 m=2048 n=320 k=256", "tile=80x64x64 stages=4 rows=n"},
       {"gemm_grouped_blocks", "sm_90a", "grouped_gemm groups=8 m=1024 n=256 k=512 a=e4m3 scale=block",
        "tile=256x128x128 stages=3 math=2"},
+      {"gemm_divided_rows", "sm_90a", "grouped_gemm groups=4 m=1024 n=256 k=1024", "tile=128x64x64 rows=n stages=3"},
       {"gemm_masked", "sm_100a", "grouped_gemm groups=4 m=512 n=256 k=256 layout=masked beta=1",
        "tile=128x128 stages=4 d_store=rows"},
       {"gemm_grouped_scales", "sm_90a", "grouped_gemm groups=4 m=2048 n=256 k=512 a=e4m3 scale=block",

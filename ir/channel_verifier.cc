@@ -41,6 +41,8 @@ Status RoleVerifier::CheckWork(const Op& op) {
   if (work_.source == WorkSource::kGroups) LS_TRY(Needs({Binding::kGroupOffsets, Binding::kM}));
   if (work_.source == WorkSource::kMaskedGroups) LS_TRY(Needs({Binding::kGroupSizes, Binding::kGroupRows}));
   if (parts) LS_TRY(Needs({Binding::kGroupOffsets, Binding::kK}));
+  if (work_.row_step < 0 || (work_.row_step > 0 && !HasGroups(work_.source)))
+    return Broken(8, Cat("row_step=", work_.row_step, ": only tiles of groups divide rows"));
   if (op.operands.size() != kWorkTileOperands + (cuts || parts ? 1 : 0))
     return Broken(7, "it has an operand about K if and only if tiles are cut into slices or have parts of K");
   if (cuts && dynamic) return Broken(8, "tiles can be cut into slices only in a static order of work");

@@ -81,13 +81,15 @@ struct WorkAttrs {
   int slices = 1;  // of a tile that is cut along K, at most; no more than its blocks of K
   int pingpong_index = 0,
       pingpong_roles = 1;  // this role has every `pingpong_roles`-th tile from tile `pingpong_index` on (ping-pong)
+  int row_step = 0;  // rows of a group are divided evenly among its tiles, in multiples of so many; 0: tiles are full
   bool operator==(const WorkAttrs&) const = default;
 };
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then see ops.def
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
-// Of groups, after those: first row, blocks of scale factors before it, rows.
-inline constexpr int kWorkGroupArguments = 3;
+// Of groups, after those: first row, blocks of scale factors before it, rows of the group in the tile, and its first
+// row there.
+inline constexpr int kWorkGroupArguments = 4;
 inline constexpr int kWorkPartArguments = 4;  // of parts of K, after those: begin, length, blocks, blocks passed over
 struct ForAttrs {
   int step = 1;

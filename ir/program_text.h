@@ -139,7 +139,8 @@ template <> inline constexpr auto kFields<WorkAttrs> = std::tuple{
     Field{"source", &WorkAttrs::source, Presence::kOptional},
     Field{"slices", &WorkAttrs::slices, Presence::kOptional},
     Field{"pingpong_index", &WorkAttrs::pingpong_index, Presence::kOptional},
-    Field{"pingpong_roles", &WorkAttrs::pingpong_roles, Presence::kOptional}};
+    Field{"pingpong_roles", &WorkAttrs::pingpong_roles, Presence::kOptional},
+    Field{"row_step", &WorkAttrs::row_step, Presence::kOptional}};
 template <> inline constexpr auto kFields<ForAttrs> = std::tuple{
     Field{"step", &ForAttrs::step}};
 template <> inline constexpr auto kFields<ChannelAttrs> = std::tuple{

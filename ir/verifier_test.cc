@@ -40,6 +40,7 @@ constexpr std::string_view kPanels = "gemm_panels_sm_90a_scheduled";
 constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kGroupedBulk = "gemm_grouped_bulk_sm_90a_scheduled";
 constexpr std::string_view kGroupedBlocks = "gemm_grouped_blocks_sm_90a_scheduled";
+constexpr std::string_view kDividedRows = "gemm_divided_rows_sm_90a_scheduled";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kRows = "gemm_rows_sm_90a_scheduled";
 constexpr std::string_view kRowScaled = "gemm_row_scaled_sm_90a_scheduled";
@@ -100,6 +101,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
                                       kGrouped,
                                       kGroupedBulk,
                                       kGroupedBlocks,
+                                      kDividedRows,
                                       kMaskedGroups,
                                       kQuantized,
                                       kParts,
@@ -367,9 +369,12 @@ constexpr Broken kBroken[] = {
     {8, kGrouped, " rows=groups", "", "rows belong to groups if and only if work does"},
     {8, kGrouped, "buffer=out rows=groups", "buffer=out", "rows belong to groups if and only if work does"},
     {8, kGrouped, "raster=8 source=groups", "raster=8 source=groups slices=2", "tiles of groups are not cut into slices"},
+    {8, kScheduled, "raster=8", "raster=8 row_step=8", "row_step=8: only tiles of groups divide rows"},
+    {8, kDividedRows, "row_step=16", "row_step=-16", "row_step=-16: only tiles of groups"},
+    {8, kDividedRows, "= %23, %26, %27 raster=8 source=groups row_step=16", "= %23, %26, %27 raster=8 source=groups", "only where a role multiplies rows of groups may some of them not count"},
     {8, kGroupedBlocks, "= %24, %23 step=1", "= %24, %23, %23 step=1",
      "only where a role multiplies rows of groups may some of them not count"},
-    {8, kGroupedBlocks, "= %65, %64, %49 step=1", "= %65, %64, %49, %49 step=1",
+    {8, kGroupedBlocks, "= %63, %62, %44 step=1", "= %63, %62, %44, %44 step=1",
      "a loop has a first index, an end, and rows of the tile that count"},
     {9, kMaskedGroups, "  param group_rows\n", "", "param group_rows is not declared"},
     {8, kMaskedGroups, "rows=groups", "rows=matrix", "rows belong to groups if and only if work does"},

@@ -216,6 +216,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const MatrixOperand b = MatrixOperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
   const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
+  const WorkPlan work = PlanWork(contraction, schedule);
   KernelParts parts{.name = contraction.HasDeviceSizes() ? "grouped_gemm" : "gemm",
                     .operand_type = contraction.a.type(),
                     .operand_bits = contraction.OperandBits(),
@@ -226,7 +227,8 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .terms = TermsOf(contraction, rows, target),
                     .slices_apart = contraction.AddsSlicesApart(schedule),
                     .has_waves = HasWaves(contraction, schedule, target),
-                    .skips_blocks = PlanWork(contraction, schedule).skips_blocks,
+                    .skips_blocks = work.skips_blocks,
+                    .row_step = work.row_step,
                     .k = {.tile_k = schedule.tile_k}};
   const bool early = schedule.early == EarlyLoads::kB;
   const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;

@@ -195,7 +195,7 @@ class Roles {
   void AwaitResident(Builder& b) const;
   void PassTile(Builder& b, const Tile& tile) const;
   void WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const;
-  ValueId CountedRows(Builder& b, const Tile& tile) const;
+  ValueId CountedRows(const Tile& tile) const;
   void FindScaleFactors(Builder& b, ProductTile& product) const;
   void MultiplyInOrder(Builder& b, int consumer, const ProductTile& tile) const;
   void AddUpSlots(Builder& b, const ProductTile& tile) const;
@@ -219,6 +219,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
           .slices = schedule.split_k,
           .cluster_k = schedule.cluster_k,
           .pingpong_roles = plan.consumers,
+          .row_step = plan.in_tensor_memory ? 0 : parts.row_step,
           .clc = channels.clc,
           .source = channels.clc >= 0 ? ir::WorkSource::kLaunchControl : parts.source,
           .blocks = [&k = parts.k](Builder& b) { return k.Blocks(b); }};
@@ -467,11 +468,12 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
   }
 }
 
-// Rows of the tile that are of its group, where warpgroups skip blocks of rows that have none of them; else none.
-ValueId Roles::CountedRows(Builder& b, const Tile& tile) const {
+// Rows of the tile that are of its group, where warpgroups skip blocks of rows that have none of them, or multiply no
+// more columns than they need; else none.
+ValueId Roles::CountedRows(const Tile& tile) const {
   const bool divides = plan_.blocks > 1 || plan_.warps > ir::kWarpgroupWarps;
   const bool skips = parts_.skips_blocks && divides && !plan_.in_tensor_memory && !plan_.rows_along_n;
-  return skips ? tiles_.RowsOfGroup(b, tile) : ir::kNoValue;
+  return skips || tiles_.row_step > 0 ? TileLoop::RowsOfGroup(tile) : ir::kNoValue;
 }
 
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {
@@ -487,10 +489,10 @@ void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const 
   if (!parts_.terms.promotes) {
     // Where the tile lies is found again after the products, so that it is held in no registers meanwhile.
     epilogue_.Prefetch(b, [&] { return tiles_.CornerOf(b, tile); });
-    MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile), .rows = CountedRows(b, tile)});
+    MultiplyInOrder(b, consumer, {.corner = tiles_.SliceOf(tile), .rows = CountedRows(tile)});
     return epilogue_.WriteTile(b, role, {}, tiles_.CornerOf(b, tile), {});
   }
-  ProductTile product{.corner = tiles_.CornerOf(b, tile), .rows = CountedRows(b, tile), .begun = plan_.begins_early};
+  ProductTile product{.corner = tiles_.CornerOf(b, tile), .rows = CountedRows(tile), .begun = plan_.begins_early};
   epilogue_.Prefetch(b, [&] { return product.corner; });
   product.warp_rows = epilogue_.WarpRows(b, product.corner);
   if (parts_.terms.scale == Scaling::kBlock) FindScaleFactors(b, product);

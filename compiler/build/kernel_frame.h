@@ -37,6 +37,7 @@ struct KernelParts {
   bool overlaps_launches = false;  // ir::Program
   bool has_waves = false;          // CTAs have several tiles
   bool skips_blocks = false;       // WorkPlan::skips_blocks
+  int row_step = 0;                // WorkPlan::row_step
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
   std::vector<std::unique_ptr<OperandLoader>> loaders{};  // A's first

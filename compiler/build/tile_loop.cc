@@ -33,7 +33,8 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
                                                    .source = source,
                                                    .slices = slices,
                                                    .pingpong_index = std::max(pingpong_index, 0),
-                                                   .pingpong_roles = pingpong_index < 0 ? 1 : pingpong_roles});
+                                                   .pingpong_roles = pingpong_index < 0 ? 1 : pingpong_roles,
+                                                   .row_step = row_step});
   b.InBody([&] {
     write({first, rows_of_tile, columns_of_tile});
     if (!dynamic) return;
@@ -69,19 +70,15 @@ Corner TileLoop::SliceOf(const Tile& tile) const {
 
 Corner TileLoop::CornerOf(Builder& b, const Tile& tile) const {
   Corner corner = SliceOf(tile);
-  corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
   if (ir::HasGroups(source)) {
-    corner.group_row = corner.row;
-    corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.row});
+    corner.group_row = Builder::Argument(tile.first, ir::kWorkTileArguments + 3);
+    corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.group_row});
     corner.first_block = Builder::Argument(tile.first, ir::kWorkTileArguments + 1);
+  } else {
+    corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
   }
   corner.column = b.Mul({Builder::Argument(tile.first, 1), tile.columns});
   return corner;
-}
-
-ValueId TileLoop::RowsOfGroup(Builder& b, const Tile& tile) const {
-  const ValueId rows = Builder::Argument(tile.first, ir::kWorkTileArguments + 2);
-  return b.Sub({rows, b.Mul({Builder::Argument(tile.first, 0), tile.rows})});
 }
 
 void TileLoop::ForEachCorner(Builder& b, const std::function<void(const Corner&)>& write) const {

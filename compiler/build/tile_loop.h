@@ -45,6 +45,7 @@ struct TileLoop {
   int slices = 1;          // of K, at most
   int cluster_k = 1;       // CTAs of a cluster that share a tile
   int pingpong_roles = 1;  // roles that alternate in a ping-pong
+  int row_step = 0;        // ir::WorkAttrs
   int clc = -1;            // channel, where units come from launch control
   ir::WorkSource source = ir::WorkSource::kStatic;
   // Iterations of the loop over K of one tile.
@@ -57,8 +58,10 @@ struct TileLoop {
   void ForEachCorner(ir::Builder& b, const std::function<void(const Corner&)>& write) const;
   // That of the first tile of all.
   Corner FirstCorner(ir::Builder& b) const;
-  // Of a tile of groups: how many rows the group has from the tile's first on.
-  ir::ValueId RowsOfGroup(ir::Builder& b, const Tile& tile) const;
+  // Of a tile of groups: how many rows the group has from the tile's first on, or the tile, where they are divided.
+  static ir::ValueId RowsOfGroup(const Tile& tile) {
+    return ir::Builder::Argument(tile.first, ir::kWorkTileArguments + 2);
+  }
   // The share of the work that an iteration of that loop is, and where its tile lies too.
   Corner SliceOf(const Tile& tile) const;
   Corner CornerOf(ir::Builder& b, const Tile& tile) const;

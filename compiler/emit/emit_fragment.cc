@@ -86,7 +86,7 @@ void RoleEmitter::StoreStaged(const Op& op,
   }
   Value* end = b_.CreateAdd(at[1], e_.C32(static_cast<uint32_t>(buffer.layout.outer)));
   e_.If(
-      b_.CreateICmpULE(end, cx_.group_end), [&] { e_.If(group.IsFirst(), bulk); },
+      b_.CreateICmpULE(end, cx_.end_row), [&] { e_.If(group.IsFirst(), bulk); },
       [&] { EmitRowsOfBox(cx_, buffer, attrs, from, at[1], at[0], at[2]); });
   // Copies are counted when they are waited for, whichever way they leave.
   e_.If(group.IsFirst(), [&] { e_.BulkCommit(); });

@@ -283,7 +283,7 @@ void RoleEmitter::MmaRegisters(const Op& op) {
   const SharedLayout& a = LayoutOf(SlotOf(op, 0), attrs.a_tile);
   const SharedLayout& b = LayoutOf(SlotOf(op, 1), attrs.b_tile);
   ir::MmaInstruction instruction =
-      ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows, cx_.program.Columns());
+      ir::InstructionOf(OperandOf(a), OperandOf(b), cx_.target.mma.most_rows, counted_columns_);
   if (cx_.program.sparse_a) instruction = instruction.Sparse();
   instruction.saturates = cx_.program.saturates;
   const int compression = cx_.program.Compression(ir::Operand::kA);
@@ -298,8 +298,8 @@ void RoleEmitter::MmaRegisters(const Op& op) {
       const int row = block * instruction.m * role_.warps / ir::kWarpgroupWarps;
       Value* a_block = At(a_start, a.OffsetAlong(ir::Axis::kK, k / compression) + FirstRow(a, row));
       const int word = MetadataWord(op, block, k / instruction.k, instruction);
-      e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + (block - first) * instruction.n / 2, a_block,
-               Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True(), word);
+      e_.Wgmma(instruction, attrs.accumulator * AccumulatorRegisters() + (block - first) * cx_.program.Columns() / 2,
+               a_block, Step(b_start, b, k), k == 0 ? Index(op, 2) : e_.True(), word);
     }
   }
   e_.WgmmaCommit();

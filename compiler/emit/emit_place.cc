@@ -79,7 +79,7 @@ ElementIndex::ElementIndex(const RoleContext& cx, const ir::FragmentLayout& layo
   first_column = b.CreateAdd(column, lane_column);
 }
 
-Value* EndOfRows(const RoleContext& cx) { return cx.group_end != nullptr ? cx.group_end : cx.Param(Binding::kM); }
+Value* EndOfRows(const RoleContext& cx) { return cx.end_row != nullptr ? cx.end_row : cx.Param(Binding::kM); }
 
 namespace {
 

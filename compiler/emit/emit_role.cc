@@ -1,8 +1,10 @@
 #include "compiler/emit/emit_role.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/check.h"
+#include "ir/row_steps.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 
 namespace laneshift::compiler {
@@ -55,6 +57,7 @@ void RoleEmitter::EmitOp(const Op& op) {
 void RoleEmitter::Emit() {
   Value* const shared = cx_.shared;
   counted_blocks_ = cx_.blocks;
+  counted_columns_ = cx_.program.Columns();
   const int accumulators = AccumulatorsOf(role_.body);
   if (accumulators > 0) {
     e_.DeclareAccumulators(accumulators * AccumulatorRegisters(), AccumulatorType());
@@ -185,6 +188,7 @@ void RoleEmitter::Loop(const Op& op, Value* end) {
 // registers would be copied where branches meet. The first block of a single warpgroup has rows that count, unless the
 // tile lies outside of its group: it is multiplied in any case.
 void RoleEmitter::ForRows(const Op& op) {
+  if (cx_.program.row_axis == ir::Axis::kN) return ForRowsAlongN(op);
   const int most = cx_.blocks, least = role_.warps == ir::kWarpgroupWarps ? 1 : 0;
   const int rows = cx_.target.mma.most_rows, step = rows * role_.warps / ir::kWarpgroupWarps;
   Value* own = b_.CreateMul(b_.CreateLShr(cx_.warp, 2), e_.C32(rows));
@@ -199,6 +203,22 @@ void RoleEmitter::ForRows(const Op& op) {
     Loop(op, b_.CreateSelect(here, Index(op, 1), Index(op, 0)));
   }
   counted_blocks_ = most;
+}
+
+// Where columns of a product are rows of D, a loop for each width, of which one is executed. Sums are not promoted, so
+// that no registers are copied where the branches meet.
+void RoleEmitter::ForRowsAlongN(const Op& op) {
+  const std::vector<int> widths = ir::ProductWidths(cx_.program.Columns());
+  const std::function<void(size_t)> emit = [&](size_t i) {
+    const auto loop = [&] {
+      counted_columns_ = widths[i];
+      Loop(op, Index(op, 1));
+    };
+    if (i + 1 == widths.size()) return loop();
+    e_.If(b_.CreateICmpSGT(Index(op, 2), e_.C32(static_cast<uint32_t>(widths[i + 1]))), loop, [&] { emit(i + 1); });
+  };
+  emit(0);
+  counted_columns_ = widths.front();
 }
 
 }  // namespace laneshift::compiler

@@ -127,6 +127,7 @@ class RoleEmitter {
 
   void Loop(const ir::Op& op, Value* end);
   void ForRows(const ir::Op& op);
+  void ForRowsAlongN(const ir::Op& op);
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   void LoadPixelBlock(const ir::Op& op);
   int RowsOfBox(ir::Binding map) const;
@@ -147,7 +148,8 @@ class RoleEmitter {
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
   WorkLoop* work_ = nullptr;  // the loop around the current op
-  int counted_blocks_ = 0;    // of the accumulator's blocks of rows, those that the current op multiplies and adds
+  // What the current op multiplies and adds: blocks of rows of the accumulator, and columns of each.
+  int counted_blocks_ = 0, counted_columns_ = 0;
   std::map<ir::ValueId, Value*> values_;
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;

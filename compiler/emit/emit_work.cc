@@ -53,25 +53,39 @@ void RoleEmitter::Work(const Op& op) {
     } else if (unit.group != nullptr) {
       values_[op.result + ir::kWorkTileArguments] = unit.first_row;
       values_[first_block] = unit.first_block;
-      values_[first_block + 1] = b_.CreateSub(unit.end_row, unit.first_row);
-      cx_.group_end = unit.end_row;
+      cx_.end_row = unit.end_row;
     }
     EmitUnit(op, work, unit);
   });
   work_ = nullptr;
-  cx_.group_end = nullptr;
+  cx_.end_row = nullptr;
 }
 
-// The position of a tile takes several divisions. They come where it is first needed: products do not wait for them.
+// The position of a tile takes several divisions. They come where it is first needed: products do not wait for them,
+// unless it decides how many rows they have. Then it is found before a ping-pong role takes its turn.
 void RoleEmitter::EmitUnit(const Op& op, const WorkLoop& work, const WorkLoop::Unit& unit) {
   bool placed = false;
+  const bool in_groups = ir::HasGroups(op.As<ir::WorkAttrs>().source);
+  const ValueId in_group = op.result + ir::kWorkTileArguments + 2;
+  const bool counts_rows = ir::AnyOp(op.body, [](const Op& inner) { return inner.CountsRows(); });
+  const auto names_place = [&](const Op& inner) {
+    return Names(inner, op.result, ir::kWorkTileArguments) || (in_groups && Names(inner, in_group, 2));
+  };
   for (const Op& inner : op.body) {
-    if (!placed && Names(inner, op.result, ir::kWorkTileArguments)) {
+    if (!placed && (counts_rows || names_place(inner))) {
       placed = true;
       const WorkLoop::Place place = work.At(unit);
       values_[op.result] = place.row;
       values_[op.result + 1] = place.column;
       values_[op.result + 2] = place.batch;
+      if (in_groups) {
+        values_[in_group] = place.rows;
+        values_[in_group + 1] = place.first_row;
+        if (work.DividesRows()) {
+          Value* end = b_.CreateAdd(unit.first_row, b_.CreateAdd(place.first_row, place.rows));
+          cx_.end_row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, end, unit.end_row);
+        }
+      }
     }
     EmitOp(inner);
   }

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "compiler/functions/function_code.h"
 #include "ir/mma.h"
+#include "ir/row_steps.h"
 #include "ir/stored_tensor.h"
 
 namespace laneshift::compiler {
@@ -48,10 +49,11 @@ struct Expected {
 };
 
 // Blocks of rows that an op multiplies; in a loop of whose rows some may not count, in all of its copies: the first
-// block is in each, the last in one.
+// block is in each, the last in one. With rows along n there is a copy for each width.
 int BlocksOf(const ir::Program& program, const ir::Role& role, const ir::MmaAttrs& attrs, bool counts_rows) {
   const int blocks = program.Blocks(role, attrs);
   if (!counts_rows) return blocks;
+  if (program.row_axis == ir::Axis::kN) return blocks * static_cast<int>(ir::ProductWidths(program.Columns()).size());
   int sum = 0;
   for (int block = 0; block < blocks; ++block) sum += program.Blocks(role) - std::max(0, attrs.block) - block;
   return sum;

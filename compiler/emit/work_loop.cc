@@ -17,6 +17,7 @@ WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Coun
       e_(cx.e),
       b_(cx.e.ir()),
       attrs_(attrs),
+      rows_of_tile_(counts.rows),
       batches_(counts.batches),
       blocks_(counts.blocks),
       block_(counts.block),
@@ -52,7 +53,28 @@ WorkLoop::Place WorkLoop::At(const Unit& unit) const {
   const Quotient column = Divide(band.rest, height, whole, b_.CreateUDiv(band.rest, band_rows));
   Value* own_row = of_cta(b_.CreateAdd(first_row, column.rest), cx_.program.cluster_m, ir::Axis::kM);
   Value* own_column = of_cta(column.quotient, cx_.program.cluster_n, ir::Axis::kN);
-  return {own_row, own_column, batch.quotient};
+  Place place{own_row, own_column, batch.quotient};
+  if (ir::HasGroups(attrs_.source)) PlaceInGroup(unit, place);
+  return place;
+}
+
+// Tiles that divide the rows of their group take equally long: CTAs that compute a column of them read the same B at
+// the same time.
+void WorkLoop::PlaceInGroup(const Unit& unit, Place& place) const {
+  Value* rows = b_.CreateSub(unit.end_row, unit.first_row);
+  if (!DividesRows()) {
+    place.first_row = b_.CreateMul(place.row, rows_of_tile_);
+    place.rows = b_.CreateSub(rows, place.first_row);
+    return;
+  }
+  const auto less_one = [&](Value* value) { return b_.CreateSub(value, e_.C32(1)); };
+  Value* step = e_.C32(static_cast<uint32_t>(attrs_.row_step));
+  Value* steps = b_.CreateUDiv(b_.CreateAdd(rows, less_one(step)), step);
+  Value* tiles = b_.CreateMul(unit.tile_rows, e_.C32(static_cast<uint32_t>(cx_.program.cluster_m)));
+  const Quotient each = Divide(b_.CreateAdd(steps, less_one(tiles)), tiles, b_.CreateICmpEQ(tiles, e_.C32(1)), steps);
+  // Full tiles hold the group, too, where a step more is too many rows.
+  place.rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateMul(each.quotient, step), rows_of_tile_);
+  place.first_row = b_.CreateMul(place.row, place.rows);
 }
 
 // Division by a number that only the kernel knows takes a hundred clocks; where `easy` holds, `quotient` is the result.

@@ -37,9 +37,11 @@ class WorkLoop {
     Value *first_row = nullptr, *end_row = nullptr, *first_tile = nullptr, *first_block = nullptr;
     Value *k_blocks = nullptr, *k_passed = nullptr;
   };
-  // The position of a tile of this CTA, counted in tiles.
+  // The position of a tile of this CTA, counted in tiles; of groups, also its first row in the group, and the rows that
+  // the group has from there on, or the tile, where they are divided.
   struct Place {
     Value *row, *column, *batch;
+    Value *first_row = nullptr, *rows = nullptr;
   };
 
   WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Counts& counts);
@@ -50,6 +52,7 @@ class WorkLoop {
   void ForEach(const std::function<void(const Unit&)>& body);
   // This CTA's part of the cluster's tile.
   Place At(const Unit& unit) const;
+  bool DividesRows() const { return attrs_.row_step > 0; }
   // Within the body, where units come from cluster launch control: the next one is that of the stolen cluster,
   // if there is one.
   void Steal(const Emitter::ClcResponse& response);
@@ -82,6 +85,7 @@ class WorkLoop {
   void LoadOffset(Value* index, const Variable& offset) const;
   void FindRows(Value* group, const GroupCursor& at) const;
   Value* TileRowsOf(Value* rows) const;
+  void PlaceInGroup(const Unit& unit, Place& place) const;
   Value* BlocksOfPart(const GroupCursor& at) const;
   void PassTiles(const GroupCursor& at, int tiles) const;
   void FindGroup(const GroupCursor& at) const;
@@ -91,6 +95,7 @@ class WorkLoop {
   Emitter& e_;
   llvm::IRBuilder<>& b_;
   const ir::WorkAttrs& attrs_;
+  Value* const rows_of_tile_;
   Value *rows_, *columns_, *total_;  // of groups, rows_ are those of D that a cluster's tile has
   Value* const batches_;
   Value* const blocks_;

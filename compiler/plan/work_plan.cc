@@ -5,6 +5,7 @@
 
 #include "base/integer_math.h"
 #include "ir/layout.h"
+#include "ir/row_steps.h"
 
 namespace laneshift::compiler {
 
@@ -12,6 +13,9 @@ namespace {
 
 constexpr double kLargeGroup = 1.5;   // rows of a large group, in averages
 constexpr double kMaskedPart = 0.75;  // of the rows of a masked group that count, in estimates
+// Part of the deviation of the number of tiles that counts where more tiles are narrower ones; fitted to
+// bench/measured/h200_divided.txt.
+constexpr double kNarrowerTiles = 0.7;
 // Sizes of groups are taken to be spread evenly around the average, by this part of it to both sides, like those that
 // DeepGEMM's tests draw. Fitted to bench/measured/h200_groups.txt, together with the two cases of the timing model.
 constexpr double kSizeSpread = 0.3;
@@ -35,6 +39,19 @@ UnitsOfGroup EstimateUnits(double average, int64_t groups) {
   }
   const double covariance = product - mean * average, of_rows = range * range / 12;
   return {.mean = mean, .variance = std::max(0.0, square - mean * mean - covariance * covariance / of_rows)};
+}
+
+// WorkPlan::row_step; `tiles`: rows of tiles of a group, on average. Many tiles leave little to save. In short products
+// threads take too long to store the rows of a panel that is not full. Next to sums that are promoted ptxas makes the
+// MMAs of several loops wait for each other (advisory C7511).
+int RowStepOf(const Contraction& contraction, const Schedule& schedule, double tiles) {
+  constexpr double kFewTiles = 8;
+  constexpr int64_t kLeastDepth = 1024;
+  constexpr int kLeastRows = 64, kPromotedBits = 8;
+  const bool pays = tiles <= kFewTiles && contraction.Depth() >= kLeastDepth && schedule.tile_m >= kLeastRows;
+  return pays && schedule.rows == RowSide::kN && contraction.OperandBits() > kPromotedBits
+             ? ir::RowStep(schedule.tile_m)
+             : 0;
 }
 
 }  // namespace
@@ -73,6 +90,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     const auto most_rows = static_cast<double>(contraction.group_rows);
     plan.group_rows = masked ? kMaskedPart * most_rows : of_group(contraction.m);
     plan.skips_blocks = (masked ? most_rows : kLargeGroup * plan.group_rows) <= static_cast<double>(unit_rows);
+    plan.row_step = RowStepOf(contraction, schedule, plan.group_rows / static_cast<double>(unit_rows));
     if (!masked) {
       const UnitsOfGroup estimate = EstimateUnits(plan.group_rows / static_cast<double>(unit_rows), groups);
       plan.estimated_rows = std::min(estimate.mean, std::max(1.0, of_group(units))) * schedule.cluster_m;
@@ -88,8 +106,19 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
   return plan;
 }
 
-// The last block of a group is half filled, on average.
+std::vector<double> WorkPlan::LikelyTiles(bool narrows) const {
+  const double tiles = EstimatedTiles();
+  if (tile_deviation == 0) return {tiles};
+  const double deviation = (narrows && row_step > 0 ? kNarrowerTiles : 1) * tile_deviation;
+  return {std::max(1.0, tiles - deviation), std::min(tiles + deviation, static_cast<double>(Tiles()))};
+}
+
+// The last block of a group is half filled, on average; where rows are divided, the last step of a tile.
 double WorkPlan::MultipliedRows(int block) const {
+  if (row_step > 0) {
+    const double multiplied = group_rows / estimated_rows + row_step / 2.0;
+    return std::clamp(multiplied / tile_m, 0.5, 1.0);
+  }
   if (!skips_blocks) return 1;
   const double multiplied = std::max<double>(block, group_rows + block / 2);
   return std::min(1.0, multiplied / (estimated_rows * tile_m));

@@ -43,6 +43,10 @@ struct WorkPlan {
   // tile ends earlier. CTAs that compute several rows of tiles of a group read the same B, which L2 reads once for all
   // as long as their tiles take equally long (ADR 0073).
   bool skips_blocks = false;
+  // With rows=n on targets without Tensor Memory, and sums that are not promoted: rows of a group of few rows of tiles
+  // are divided evenly among them, in multiples of this, and products are as wide as that; 0: tiles are full as far as
+  // the group has rows (ADR 0082).
+  int row_step = 0;
 
   // The part of the tiles' rows that warpgroups multiply, as estimates take it; `block`: rows of one product.
   double MultipliedRows(int block) const;
@@ -52,12 +56,10 @@ struct WorkPlan {
   double EstimatedTiles() const {
     return estimated_rows * static_cast<double>(tile_columns) * static_cast<double>(batches);
   }
-  // Numbers of tiles that estimates take as equally likely: a deviation below the average and above it.
-  std::vector<double> LikelyTiles() const {
-    const double tiles = EstimatedTiles();
-    if (tile_deviation == 0) return {tiles};
-    return {std::max(1.0, tiles - tile_deviation), std::min(tiles + tile_deviation, static_cast<double>(Tiles()))};
-  }
+  // Numbers of tiles that estimates take as equally likely: a deviation below the average and above it. It counts in
+  // part where rows are divided and the kernel multiplies no more of them than a tile has (`narrows`): more tiles are
+  // narrower ones.
+  std::vector<double> LikelyTiles(bool narrows) const;
   int TilesOfUnit() const { return cluster_m * cluster_n; }
   int64_t Units() const { return Tiles() / TilesOfUnit(); }  // with all tiles whole
   int ClusterSize() const { return TilesOfUnit() * cluster_k; }

@@ -53,6 +53,29 @@ TEST(PlanWork, SkipsBlocksOfGroupsOfOneRowOfTiles) {
   EXPECT_DOUBLE_EQ(WorkOf(kGroups, "tile=64x64").MultipliedRows(64), 1);
 }
 
+// Where the rows of D are columns of wgmma, and a group has few rows of tiles.
+TEST(PlanWork, DividesRowsOfGroups) {
+  constexpr const char* kGroups = "grouped_gemm groups=6 m=1536 n=200 k=1024";
+  const auto step = [](const char* problem, const char* schedule) { return WorkOf(problem, schedule).row_step; };
+  EXPECT_EQ(step(kGroups, "tile=64x64 rows=n"), 8);
+  EXPECT_EQ(step(kGroups, "tile=128x64 rows=n"), 16);
+  EXPECT_EQ(step(kGroups, "tile=152x64 rows=n"), 24) << "at most five widths";
+  EXPECT_EQ(step(kGroups, "tile=32x64 rows=n"), 0);
+  EXPECT_EQ(step(kGroups, "tile=128x64"), 0);
+  EXPECT_EQ(step("grouped_gemm groups=6 m=1536 n=200 k=1024 a=e4m3", "tile=128x64 rows=n"), 0) << "sums are promoted";
+  EXPECT_EQ(step("grouped_gemm groups=6 m=6150 n=200 k=1024", "tile=128x64 rows=n"), 0)
+      << "more than eight rows of tiles";
+  EXPECT_EQ(step("grouped_gemm groups=6 m=1536 n=200 k=1016", "tile=128x64 rows=n"), 0);
+  EXPECT_EQ(step("grouped_gemm groups=6 m=250 n=200 k=1024 layout=masked", "tile=128x64 rows=n"), 16);
+  EXPECT_EQ(step("gemm m=80 n=200 k=64", "tile=128x64 rows=n"), 0);
+  const WorkPlan work = WorkOf(kGroups, "tile=128x64 rows=n");
+  EXPECT_DOUBLE_EQ(work.estimated_rows, 2.5);
+  EXPECT_DOUBLE_EQ(work.MultipliedRows(64), (256 / 2.5 + 8) / 128);
+  const double deviation = work.tile_deviation;
+  EXPECT_EQ(work.LikelyTiles(false), (std::vector{60 - deviation, 60 + deviation}));
+  EXPECT_EQ(work.LikelyTiles(true), (std::vector{60 - 0.7 * deviation, 60 + 0.7 * deviation}));
+}
+
 // Sizes of groups are unknown: one more row of tiles for each group that can have rows.
 TEST(PlanWork, BoundsTheTilesOfGroups) {
   const WorkPlan work = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64", "tile=64x64 d_store=rows");
@@ -99,11 +122,11 @@ TEST(PlanWork, EstimatesHowFarTheTilesOfGroupsMayDiffer) {
   // A group has 0.7 to 1.3 units of rows: one unit of tiles or two, with a variance of 0.25. They grow with the rows,
   // of variance 0.03, with a covariance of 0.075.
   EXPECT_NEAR(groups.tile_deviation, std::sqrt(8 * (0.25 - 0.075 * 0.075 / 0.03)) * 4, 1e-9);
-  EXPECT_EQ(groups.LikelyTiles(), (std::vector{48 - groups.tile_deviation, 48 + groups.tile_deviation}));
+  EXPECT_EQ(groups.LikelyTiles(true), (std::vector{48 - groups.tile_deviation, 48 + groups.tile_deviation}));
   const WorkPlan small = WorkOf("grouped_gemm groups=64 m=256 n=200 k=64", "tile=64x64 d_store=rows");
-  EXPECT_EQ(small.LikelyTiles(), std::vector{64.0 * 4}) << "one row of tiles each, whatever its size is";
-  EXPECT_EQ(WorkOf("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64").LikelyTiles(), std::vector{5.0 * 4});
-  EXPECT_EQ(WorkOf("gemm m=300 n=200 k=64", "tile=64x64").LikelyTiles(), std::vector{5.0 * 4});
+  EXPECT_EQ(small.LikelyTiles(true), std::vector{64.0 * 4}) << "one row of tiles each, whatever its size is";
+  EXPECT_EQ(WorkOf("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64").LikelyTiles(true), std::vector{5.0 * 4});
+  EXPECT_EQ(WorkOf("gemm m=300 n=200 k=64", "tile=64x64").LikelyTiles(true), std::vector{5.0 * 4});
 }
 
 TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
