@@ -147,7 +147,7 @@ def rows_of(name, keep=lambda row: True):
 
 def grouped_models_rows(keep):
     """Of both types, which were measured at different revisions."""
-    return rows_of("grouped_models_h200", keep) + rows_of("grouped_models_bf16_h200", keep)
+    return [row for name in ("grouped_models_h200", "grouped_models_bf16_h200", "grouped_models_few_bf16_h200") for row in rows_of(name, keep)]
 
 
 def ratio(row, key="us"):
@@ -172,7 +172,7 @@ def of_kind(kind):
 
 
 # Grouped GEMMs on a chip, in one measurement or several.
-GROUPED = {"h200": ["grouped_fp8_block_h200", "grouped_h200", "grouped_masked_k_bf16_h200"],
+GROUPED = {"h200": ["grouped_fp8_block_h200", "grouped_h200", "grouped_few_bf16_h200", "grouped_masked_k_bf16_h200"],
            "h100": ["grouped_fp8_block_h100", "grouped_bf16_h100"]}
 
 

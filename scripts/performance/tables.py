@@ -501,6 +501,7 @@ TABLES = {
     "grouped_models_groups": grouped_models_groups,
     "grouped_choices": lambda: choices_since("grouped_choices_h200"),
     "three_warpgroups": lambda: choices_since("three_warpgroups_h200"),
+    "divided_rows": lambda: choices_since("divided_rows_h200"),
     "fp8_block_odd": lambda: fp8_block("fp8_block_odd_h200"),
     "fp8_block_odd_groups": lambda: groups_by_kind("fp8_block_odd_h200", (("one matrix", "gemm"), ("groups", "grouped_gemm")),
                                                    with_all=True),
