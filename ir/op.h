@@ -87,8 +87,8 @@ struct WorkAttrs {
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then see ops.def
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
-// Of groups, after those: first row, blocks of scale factors before it, rows of the group in the tile, and its first
-// row there.
+// Of groups, after those: first row, blocks of scale factors before it, rows from the tile's first on (with `row_step`
+// those of the tile), and that row, counted from the group's first.
 inline constexpr int kWorkGroupArguments = 4;
 inline constexpr int kWorkPartArguments = 4;  // of parts of K, after those: begin, length, blocks, blocks passed over
 struct ForAttrs {
