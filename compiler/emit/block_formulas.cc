@@ -16,9 +16,10 @@ Value* MagnitudeOf(Emitter& e, Value* number) {
   return e.ir().CreateAnd(e.ir().CreateBitCast(number, e.I32()), e.C32(kMagnitude));
 }
 
-Value* CeilDiv(Emitter& e, Value* number, int unit) {
-  return e.ir().CreateUDiv(e.ir().CreateAdd(number, e.C32(static_cast<uint32_t>(unit - 1))), e.C32(unit));
+Value* CeilDiv(Emitter& e, Value* number, Value* unit) {
+  return e.ir().CreateUDiv(e.ir().CreateAdd(number, e.ir().CreateSub(unit, e.C32(1))), unit);
 }
+Value* CeilDiv(Emitter& e, Value* number, int unit) { return CeilDiv(e, number, e.C32(static_cast<uint32_t>(unit))); }
 
 Value* BlockFormulas::FactorOf(Value* amax) const {
   if (HasUe4m3()) {

@@ -72,8 +72,7 @@ void RoleEmitter::AddScaledPromoted(const Op& op) { AddToPromoted(op, &ScaleFact
 
 void RoleEmitter::AddToPromoted(const Op& op, const ScaleFactors* scale_factors) {
   const int column = op.As<ir::AddPromotedAttrs>().column;
-  const int columns = cx_.program.Columns();
-  if (column / columns >= counted_blocks_ || column % columns >= counted_columns_) return;
+  if (column / cx_.program.Columns() >= counted_blocks_) return;
   EmitAddPromoted(cx_, promoted_, FragmentOf(op), column, scale_factors);
 }
 

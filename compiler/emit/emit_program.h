@@ -34,7 +34,7 @@ struct RoleContext {
   int registers = 0;               // of a thread, as the role asks for; 0: as launched
   int blocks = 1;                  // of its accumulator
   Value* tensor_base = nullptr;    // address that tcgen05.alloc returned
-  Value* end_row = nullptr;        // where that of the current unit's group ends, or its tile where tiles divide rows
+  Value* end_row = nullptr;        // at which the current unit's group ends, or its tile where tiles divide rows
   const OpLines* lines = nullptr;  // of the program's text, where instructions are to name them
 
   Value* Param(ir::Binding binding) const { return params.at(binding); }

@@ -148,8 +148,8 @@ class RoleEmitter {
   llvm::IRBuilder<>& b_;
   std::map<std::pair<int, int>, CursorState> cursors_;
   WorkLoop* work_ = nullptr;  // the loop around the current op
-  // What the current op multiplies and adds: blocks of rows of the accumulator, and columns of each.
-  int counted_blocks_ = 0, counted_columns_ = 0;
+  int counted_blocks_ = 0;    // of the accumulator's blocks of rows, those that the current op multiplies and adds
+  int counted_columns_ = 0;   // of the columns of each, those that it multiplies
   std::map<ir::ValueId, Value*> values_;
   std::map<ir::ValueId, Slot> slots_;
   std::map<ir::ValueId, Fragment> fragments_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/emit/block_formulas.h"
 #include "compiler/emit/cluster_place.h"
 #include "ir/stored_tensor.h"
 
@@ -22,9 +23,7 @@ WorkLoop::WorkLoop(const RoleContext& cx, const ir::WorkAttrs& attrs, const Coun
       blocks_(counts.blocks),
       block_(counts.block),
       scale_blocks_(counts.scale_blocks) {
-  const auto by = [&](Value* count, int extent) {
-    return extent == 1 ? count : b_.CreateUDiv(b_.CreateAdd(count, e_.C32(extent - 1)), e_.C32(extent));
-  };
+  const auto by = [&](Value* count, int extent) { return extent == 1 ? count : CeilDiv(cx.e, count, extent); };
   const bool groups = ir::HasGroups(attrs.source);
   rows_ = groups ? b_.CreateMul(counts.rows, e_.C32(cx.program.cluster_m)) : by(counts.rows, cx.program.cluster_m);
   columns_ = by(counts.columns, cx.program.cluster_n);
@@ -67,11 +66,11 @@ void WorkLoop::PlaceInGroup(const Unit& unit, Place& place) const {
     place.rows = b_.CreateSub(rows, place.first_row);
     return;
   }
-  const auto less_one = [&](Value* value) { return b_.CreateSub(value, e_.C32(1)); };
   Value* step = e_.C32(static_cast<uint32_t>(attrs_.row_step));
-  Value* steps = b_.CreateUDiv(b_.CreateAdd(rows, less_one(step)), step);
+  Value* steps = CeilDiv(e_, rows, attrs_.row_step);
   Value* tiles = b_.CreateMul(unit.tile_rows, e_.C32(static_cast<uint32_t>(cx_.program.cluster_m)));
-  const Quotient each = Divide(b_.CreateAdd(steps, less_one(tiles)), tiles, b_.CreateICmpEQ(tiles, e_.C32(1)), steps);
+  const Quotient each =
+      Divide(b_.CreateAdd(steps, b_.CreateSub(tiles, e_.C32(1))), tiles, b_.CreateICmpEQ(tiles, e_.C32(1)), steps);
   // Full tiles hold the group, too, where a step more is too many rows.
   place.rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b_.CreateMul(each.quotient, step), rows_of_tile_);
   place.first_row = b_.CreateMul(place.row, place.rows);
@@ -221,7 +220,7 @@ void WorkLoop::FindRows(Value* group, const GroupCursor& at) const {
 // Rows of tiles of clusters that a group has; every part of K has those of a whole D.
 Value* WorkLoop::TileRowsOf(Value* rows) const {
   if (attrs_.source == ir::WorkSource::kPartsOfK) return rows_;
-  return b_.CreateUDiv(b_.CreateAdd(rows, b_.CreateSub(rows_, e_.C32(1))), rows_);
+  return CeilDiv(e_, rows, rows_);
 }
 
 // Groups are found in their order, each role by itself. REQUIRES: the tile is not before the group's.
@@ -242,8 +241,8 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
       e_.Store(at.end_tile, b_.CreateAdd(e_.Load(at.first_tile), tiles));
       if (!scale_blocks_) return beyond();
       Value* stored = attrs_.source == ir::WorkSource::kGroups ? rows : cx_.Param(ir::Binding::kGroupRows);
-      constexpr auto kBlock = static_cast<uint32_t>(ir::ScaleBlock::kRows);
-      Value* blocks = b_.CreateUDiv(b_.CreateAdd(stored, e_.C32(kBlock - 1)), e_.C32(kBlock));
+      constexpr int kBlock = ir::ScaleBlock::kRows;
+      Value* blocks = CeilDiv(e_, stored, kBlock);
       e_.Store(*at.end_block, b_.CreateAdd(e_.Load(*at.first_block), blocks));
       return beyond();
     });
@@ -253,8 +252,7 @@ void WorkLoop::FindGroup(const GroupCursor& at) const {
 // An empty part has a block of zeros: a sum begins with a product.
 Value* WorkLoop::BlocksOfPart(const GroupCursor& at) const {
   Value* length = b_.CreateSub(e_.Load(at.end_row), e_.Load(at.first_row));
-  Value* blocks = b_.CreateUDiv(b_.CreateAdd(length, b_.CreateSub(block_, e_.C32(1))), block_);
-  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, blocks, e_.C32(1));
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, CeilDiv(e_, length, block_), e_.C32(1));
 }
 
 // Goes on by so many tiles of this CTA, which other roles have. Their slots of a ring are as many as their blocks.
