@@ -145,9 +145,13 @@ def rows_of(name, keep=lambda row: True):
     return [row for row in MEASURED[name].rows if keep(row)]
 
 
+def rows_of_all(names, keep):
+    return [row for name in names for row in rows_of(name, keep)]
+
+
 def grouped_models_rows(keep):
     """Of both types, which were measured at different revisions."""
-    return [row for name in ("grouped_models_h200", "grouped_models_bf16_h200", "grouped_models_few_bf16_h200") for row in rows_of(name, keep)]
+    return rows_of_all(("grouped_models_h200", "grouped_models_bf16_h200", "grouped_models_few_bf16_h200"), keep)
 
 
 def ratio(row, key="us"):
@@ -177,7 +181,7 @@ GROUPED = {"h200": ["grouped_fp8_block_h200", "grouped_h200", "grouped_few_bf16_
 
 
 def grouped_rows(chip, of_fp8):
-    return [row for name in GROUPED[chip] for row in rows_of(name) if ("a=e4m3" in row["problem"]) == of_fp8]
+    return rows_of_all(GROUPED[chip], lambda row: ("a=e4m3" in row["problem"]) == of_fp8)
 
 
 # Sets of them: types, layout, peer.
