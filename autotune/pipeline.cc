@@ -76,17 +76,16 @@ void CountPartial(const Problem& problem, const Schedule& schedule, double parti
   }
 }
 
-// Blocks of rows that have no row of the group are not multiplied, where the loop over K says how many rows count.
+// Of a tile that divides the rows of its group only those are multiplied: the loop over K says how many.
 bool CountsRows(const std::vector<ir::Op>& body) {
   return ir::AnyOp(body, [](const ir::Op& op) { return op.CountsRows(); });
 }
-void CountRows(const ir::Program& program, const compiler::WorkPlan& work, const target::Target& target,
-               Pipeline& pipeline) {
+void CountRows(const ir::Program& program, double part, Pipeline& pipeline) {
   for (PipelineRole& role : pipeline.roles) {
     if (!CountsRows(program.roles[static_cast<size_t>(role.program_role)].body)) continue;
     for (size_t i = 0; i < role.tile.kinds(); ++i) {
       Step& step = role.tile.kind(i);
-      if (step.kind == StepKind::kMma) step.units *= work.MultipliedRows(target.mma.most_rows);
+      if (step.kind == StepKind::kMma) step.units *= part;
     }
   }
 }
@@ -186,6 +185,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
   const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule);
+  const compiler::RowDivision division = compiler::DivideRows(work, numbers.contraction(), schedule, target);
   pipeline.of_groups = work.ContinuesGroups();
   // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.
   const int64_t parts = work.PartsOn(target.default_sm_count);
@@ -210,7 +210,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   pipeline.tile_rows = work.estimated_rows;
   pipeline.tile_columns = static_cast<double>(work.tile_columns);
   pipeline.tiles = work.EstimatedTiles() * static_cast<double>(parts);
-  if (work.tile_deviation > 0) pipeline.likely_tiles = work.LikelyTiles(!target.mma.AccumulatesInTensorMemory());
+  if (work.tile_deviation > 0) pipeline.likely_tiles = compiler::LikelyTiles(work, division);
   pipeline.raster = work.raster;
   pipeline.cta_multiple = static_cast<double>(work.column_step);
   if (work.source == ir::WorkSource::kLaunchControl) pipeline.order = TileOrder::kStolen;
@@ -221,7 +221,7 @@ Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::
   CountOutside(pipeline, outside_rows, outside(work.columns, pipeline.tile_columns, work.tile_n));
   if (const int64_t k = numbers.SizeOf(ir::Binding::kK); k % program.tile_k != 0)
     CountPartial(problem, schedule, 1 / static_cast<double>(base::CeilDiv(k, program.tile_k)), pipeline);
-  CountRows(program, work, target, pipeline);
+  CountRows(program, division.multiplied, pipeline);
   CountReads(pipeline);
   CountMemory(problem, numbers.contraction(), program, pipeline);
   pipeline.moves = compiler::MovesOf(problem, schedule, program);

@@ -31,7 +31,7 @@ Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constrai
 
 // Raised whenever the same problem is ranked differently on the same machine, by another space or another model, so
 // that previous choices are not used (autotune/ranking_test.cc shows when that is due).
-inline constexpr int kRankingRevision = 48;
+inline constexpr int kRankingRevision = 49;
 
 // Fingerprint of the inputs of ChooseSchedule other than the problem and the generator's revision: equal ones choose
 // alike.

@@ -463,7 +463,7 @@ TEST(ChooseSchedule, RefusesForWhatMostAreRefusedFor) {
 
 // What stores remember must not outlive the ranking that it came from.
 TEST(RankingRevision, IsRaisedWhereChoicesChange) {
-  constexpr std::string_view kChoices = "48:de125938a8631ad5a3cf4781e5d1ea94";
+  constexpr std::string_view kChoices = "49:de125938a8631ad5a3cf4781e5d1ea94";
   base::Fingerprinter print;
   for (const target::Target& target : target::Targets()) {
     for (const char* text : kVaried) {

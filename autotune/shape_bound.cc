@@ -87,9 +87,9 @@ BoxWork WorkOfBoxes(const compiler::Contraction& contraction, const Schedule& sh
 
 class ShapeBound {
  public:
-  ShapeBound(const compiler::WorkPlan& work, double tiles, const Operands& operands, double gather_clocks,
-             const BoxWork& boxes, bool gated, const Schedule& shape, const target::Target& target,
-             const Machine& machine)
+  ShapeBound(const compiler::WorkPlan& work, double tiles, double multiplied, const Operands& operands,
+             double gather_clocks, const BoxWork& boxes, bool gated, const Schedule& shape,
+             const target::Target& target, const Machine& machine)
       : work_(work),
         e_(operands),
         gather_(gather_clocks),
@@ -99,6 +99,7 @@ class ShapeBound {
         target_(target),
         m_(machine),
         tiles_(tiles),
+        multiplied_(multiplied),
         elements_(static_cast<double>(shape.tile_m) * shape.tile_n) {}
 
   double Microseconds() const {
@@ -113,9 +114,7 @@ class ShapeBound {
     const bool along_m = s_.rows == RowSide::kM;
     const double rows = along_m ? s_.tile_m : s_.tile_n, columns = along_m ? s_.tile_n : s_.tile_m;
     const double instruction_rows = std::min<double>(rows, target_.mma.most_rows);
-    double units = rows / instruction_rows;
-    const bool counts_rows = along_m || work_.row_step > 0;
-    if (counts_rows && !target_.mma.AccumulatesInTensorMemory()) units *= work_.MultipliedRows(target_.mma.most_rows);
+    const double units = rows / instruction_rows * multiplied_;
     const double read_rows =
         (s_.reuse == Reuse::kLaneShift ? 0 : instruction_rows) + e_.compression * columns / s_.ctas;
     const bool long_rows = e_.compression == 1 && ir::HasLongRows(static_cast<int>(8 * e_.element_bytes), s_.tile_k);
@@ -207,7 +206,7 @@ class ShapeBound {
   const Schedule& s_;
   const target::Target& target_;
   const Machine& m_;
-  const double tiles_, elements_;  // of the whole problem; of a tile
+  const double tiles_, multiplied_, elements_;  // of the whole problem; part of their rows; of a tile
 };
 
 // Of the main kernel. REQUIRES: `contraction` is of this shape.
@@ -217,11 +216,13 @@ double MainKernelTime(const compiler::Contraction& contraction, const Schedule& 
   const double gather = GatherClocks(contraction, shape, machine, operands.depth);
   const bool gated = ir::IsGated(contraction.epilogue());
   const compiler::WorkPlan work = compiler::PlanWork(contraction, shape);
+  const compiler::RowDivision division = compiler::DivideRows(work, contraction, shape, target);
   const BoxWork boxes = WorkOfBoxes(contraction, shape, machine);
-  const std::vector<double> likely = work.LikelyTiles(!target.mma.AccumulatesInTensorMemory());
+  const std::vector<double> likely = compiler::LikelyTiles(work, division);
   double sum = 0;
   for (const double tiles : likely)
-    sum += ShapeBound(work, tiles, operands, gather, boxes, gated, shape, target, machine).Microseconds();
+    sum += ShapeBound(work, tiles, division.multiplied, operands, gather, boxes, gated, shape, target, machine)
+               .Microseconds();
   return sum / static_cast<double>(likely.size());
 }
 

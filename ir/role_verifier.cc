@@ -356,9 +356,8 @@ Status RoleVerifier::CheckFor(const Op& op) const {
   if (op.As<ForAttrs>().step < 1) return Broken(8, "step is not positive");
   if (!op.CountsRows()) return Ok();
   if (op.operands.size() > 3) return Broken(8, "a loop has a first index, an end, and rows of the tile that count");
-  const bool narrows = program_.row_axis == Axis::kM || work_.row_step > 0;
-  if (role_->kind == RoleKind::kMath && narrows && HasGroups(work_.source)) return Ok();
-  return Broken(8, "only where a role multiplies rows of groups may some of them not count");
+  if (role_->kind == RoleKind::kMath && work_.row_step > 0) return Ok();
+  return Broken(8, "only where tiles divide the rows of groups may some of a tile not be multiplied");
 }
 
 Status RoleVerifier::Check(const Op& op) {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Times DeepGEMM, and PyTorch where it has the operation, as `laneshift bench` times: one JSON object a line.
 
-  scripts/time_peers.py DEEPGEMM FILE [CALLS]   a checkout of deepseek-ai/DeepGEMM that is built in place, and a file of problems:
+  scripts/time_peers.py DEEPGEMM FILE [CALLS [SIZES]]
+                                                a checkout of deepseek-ai/DeepGEMM that is built in place, and a file of problems:
                                                 bench/gemm_fp8_block.txt, bench/grouped_fp8_block.txt or bench/grouped_bf16.txt
-  scripts/time_peers.py sizes FILE              the sizes of groups, for laneshift's --group-sizes, and the problem
+  scripts/time_peers.py sizes FILE [SIZES]      the sizes of groups, for laneshift's --group-sizes, and the problem
 
 Operands are uniform in [-1, 1) and rotate through at least 200 MB; calls follow each other without a pause; medians of CALLS,
 72 if they are not given: as many as laneshift bench --rounds, since a GPU at its limit of power slows down within 100 ms.
 With constant=b a sample is eight calls in a row, as it is of `laneshift bench`, with and without DeepGEMM's programmatic launch.
-Groups have 0.7 to 1.3 times the mean, masked ones 0.54 to 1 times m, drawn at random. Groups of DeepGEMM are padded to whole
+SIZES says what rows groups have. spread, the default: 0.7 to 1.3 times the mean, masked ones 0.54 to 1 times m, drawn at random.
+equal: all the same. zipf: in proportion to 1, 1/2, 1/3 and so on, in an order drawn at random. Groups of DeepGEMM are padded to whole
 multiples of the rows (layout=k: of the elements of K) that it asks for, which are neither counted nor stored by laneshift.
 """
 import json
@@ -35,11 +37,28 @@ def layout_of(line):
     return found[1] if found else "contiguous" if line.startswith("grouped") else "dense"
 
 
-def group_sizes(line, extents):
-    draw = random.Random(line)
-    weights = [draw.uniform(0.7, 1.3) for _ in range(extents["groups"])]
+def spread(draw, groups):
+    return [draw.uniform(0.7, 1.3) for _ in range(groups)]
+
+
+def equal(_, groups):
+    return [1.0] * groups
+
+
+def zipf(draw, groups):
+    weights = [1 / (rank + 1) for rank in range(groups)]
+    draw.shuffle(weights)
+    return weights
+
+
+DISTRIBUTIONS = {"spread": spread, "equal": equal, "zipf": zipf}
+
+
+def group_sizes(line, extents, distribution):
+    weights = DISTRIBUTIONS[distribution](random.Random(line), extents["groups"])
     if layout_of(line) == "masked":
-        return [int(extents["m"] * weight / 1.3) for weight in weights]
+        largest = 1.3 if distribution == "spread" else max(weights)
+        return [int(extents["m"] * weight / largest) for weight in weights]
     total = extents["k" if layout_of(line) == "k" else "m"]
     ends = [int(total * sum(weights[:i + 1]) / sum(weights)) for i in range(len(weights) - 1)] + [total]
     return [end - begin for begin, end in zip([0] + ends, ends)]
@@ -48,11 +67,11 @@ def group_sizes(line, extents):
 class Operands:
     """Tensors of one type, and DeepGEMM's functions for it."""
 
-    def __init__(self, gemms, torch, line, extents):
+    def __init__(self, gemms, torch, line, extents, distribution):
         self.gemms, self.torch = gemms, torch
         self.scaled = "scale=block" in line
         self.m, self.n, self.k = (extents[name] for name in "mnk")
-        self.sizes = group_sizes(line, extents) if "groups" in extents else []
+        self.sizes = group_sizes(line, extents, distribution) if "groups" in extents else []
 
     def uniform(self, *shape):
         return self.torch.rand(*shape, device="cuda") * 2 - 1
@@ -201,18 +220,20 @@ def median_us(torch, make, count, timed, row):
 
 
 def main():
-    source, path, *timed = sys.argv[1:]
+    source, path, *options = sys.argv[1:]
     if source == "sizes":
+        distribution = options[0] if options else "spread"
         for line, extents in problems(path):
             if "groups" in extents:
-                print(",".join(map(str, group_sizes(line, extents))), line)
+                print(",".join(map(str, group_sizes(line, extents, distribution))), line)
         return
     sys.path.insert(0, source)
-    calls = int(timed[0]) if timed else CALLS
+    calls = int(options[0]) if options else CALLS
+    distribution = options[1] if len(options) > 1 else "spread"
     import deep_gemm
     import torch
     for line, extents in problems(path):
-        of = Operands(deep_gemm, torch, line, extents)
+        of = Operands(deep_gemm, torch, line, extents, distribution)
         count = max(2, math.ceil(ROTATED_BYTES / operand_bytes(line, of)))
         constant = "constant=b" in line
         for programmatic in (False, True) if constant else (False,):

@@ -227,8 +227,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .terms = TermsOf(contraction, rows, target),
                     .slices_apart = contraction.AddsSlicesApart(schedule),
                     .has_waves = HasWaves(contraction, schedule, target),
-                    .skips_blocks = work.skips_blocks,
-                    .row_step = work.row_step,
+                    .row_step = DivideRows(work, contraction, schedule, target).step,
                     .k = {.tile_k = schedule.tile_k}};
   const bool early = schedule.early == EarlyLoads::kB;
   const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;

@@ -219,7 +219,7 @@ TileLoop LoopOf(const KernelParts& parts, const Schedule& schedule, const Channe
           .slices = schedule.split_k,
           .cluster_k = schedule.cluster_k,
           .pingpong_roles = plan.consumers,
-          .row_step = plan.in_tensor_memory ? 0 : parts.row_step,
+          .row_step = parts.row_step,
           .clc = channels.clc,
           .source = channels.clc >= 0 ? ir::WorkSource::kLaunchControl : parts.source,
           .blocks = [&k = parts.k](Builder& b) { return k.Blocks(b); }};
@@ -468,12 +468,9 @@ void Roles::FindScaleFactors(Builder& b, ProductTile& product) const {
   }
 }
 
-// Rows of the tile that are of its group, where warpgroups skip blocks of rows that have none of them, or multiply no
-// more columns than they need; else none.
+// Rows of the tile that are multiplied, where those of a group are divided among its tiles; else none.
 ValueId Roles::CountedRows(const Tile& tile) const {
-  const bool divides = plan_.blocks > 1 || plan_.warps > ir::kWarpgroupWarps;
-  const bool skips = parts_.skips_blocks && divides && !plan_.in_tensor_memory && !plan_.rows_along_n;
-  return skips || tiles_.row_step > 0 ? TileLoop::RowsOfGroup(tile) : ir::kNoValue;
+  return tiles_.row_step > 0 ? TileLoop::RowsOfGroup(tile) : ir::kNoValue;
 }
 
 void Roles::WriteConsumedTile(Builder& b, int consumer, const Tile& tile, const TileEpilogue::Role& role) const {

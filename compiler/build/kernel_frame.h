@@ -36,8 +36,7 @@ struct KernelParts {
   Spatial patch{1, 1, 1};          // ir::Program: patch_d, patch_h, patch_w
   bool overlaps_launches = false;  // ir::Program
   bool has_waves = false;          // CTAs have several tiles
-  bool skips_blocks = false;       // WorkPlan::skips_blocks
-  int row_step = 0;                // WorkPlan::row_step
+  int row_step = 0;                // RowDivision::step
   KLoop k{};
   std::vector<ir::Channel> channels{};                    // that the loaders fill, and the main loop's own
   std::vector<std::unique_ptr<OperandLoader>> loaders{};  // A's first

@@ -11,11 +11,13 @@ namespace laneshift::compiler {
 
 namespace {
 
-constexpr double kLargeGroup = 1.5;   // rows of a large group, in averages
 constexpr double kMaskedPart = 0.75;  // of the rows of a masked group that count, in estimates
-// Part of the deviation of the number of tiles that counts where more tiles are narrower ones; fitted to
+// Part of the deviation of the number of tiles that counts where more tiles have fewer rows each; fitted to
 // bench/measured/h200_divided.txt.
-constexpr double kNarrowerTiles = 0.7;
+constexpr double kTilesOfFewerRows = 0.7;
+// Time, of that of a block of rows, that a tile takes less without it: the other warpgroups take as long as with it.
+// Fitted to bench/measured/h200_blocks.txt.
+constexpr double kSavedByBlock = 0.5;
 // Sizes of groups are taken to be spread evenly around the average, by this part of it to both sides, like those that
 // DeepGEMM's tests draw. Fitted to bench/measured/h200_groups.txt, together with the two cases of the timing model.
 constexpr double kSizeSpread = 0.3;
@@ -41,17 +43,21 @@ UnitsOfGroup EstimateUnits(double average, int64_t groups) {
   return {.mean = mean, .variance = std::max(0.0, square - mean * mean - covariance * covariance / of_rows)};
 }
 
-// WorkPlan::row_step; `tiles`: rows of tiles of a group, on average. Many tiles leave little to save. In short products
-// threads take too long to store the rows of a panel that is not full. Next to sums that are promoted ptxas makes the
-// MMAs of several loops wait for each other (advisory C7511).
-int RowStepOf(const Contraction& contraction, const Schedule& schedule, double tiles) {
-  constexpr double kFewTiles = 8;
+constexpr double kFewTiles = 8;  // rows of tiles of a group; many leave little to save by dividing rows
+
+// Columns of products: in short ones threads take too long to store the rows of a panel that is not full. Next to sums
+// that are promoted ptxas makes the MMAs of several loops wait for each other (advisory C7511).
+bool DividesColumns(const Contraction& contraction, const Schedule& schedule, double tiles) {
   constexpr int64_t kLeastDepth = 1024;
   constexpr int kLeastRows = 64, kPromotedBits = 8;
-  const bool pays = tiles <= kFewTiles && contraction.Depth() >= kLeastDepth && schedule.tile_m >= kLeastRows;
-  return pays && schedule.rows == RowSide::kN && contraction.OperandBits() > kPromotedBits
-             ? ir::RowStep(schedule.tile_m)
-             : 0;
+  return tiles <= kFewTiles && contraction.Depth() >= kLeastDepth && schedule.tile_m >= kLeastRows &&
+         contraction.OperandBits() > kPromotedBits;
+}
+
+// Blocks of rows: of two in a tile one is left out only if the group has no other tile.
+bool DividesBlocks(int blocks, double tiles) {
+  constexpr double kMostlyOne = 1.25;
+  return blocks > 1 && tiles <= (blocks > 2 ? kFewTiles : kMostlyOne);
 }
 
 }  // namespace
@@ -87,10 +93,7 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     plan.source = masked ? ir::WorkSource::kMaskedGroups : ir::WorkSource::kGroups;
     plan.estimated_rows = static_cast<double>(plan.tile_rows);
     const auto of_group = [&](int64_t all) { return static_cast<double>(all) / static_cast<double>(groups); };
-    const auto most_rows = static_cast<double>(contraction.group_rows);
-    plan.group_rows = masked ? kMaskedPart * most_rows : of_group(contraction.m);
-    plan.skips_blocks = (masked ? most_rows : kLargeGroup * plan.group_rows) <= static_cast<double>(unit_rows);
-    plan.row_step = RowStepOf(contraction, schedule, plan.group_rows / static_cast<double>(unit_rows));
+    plan.group_rows = masked ? kMaskedPart * static_cast<double>(contraction.group_rows) : of_group(contraction.m);
     if (!masked) {
       const UnitsOfGroup estimate = EstimateUnits(plan.group_rows / static_cast<double>(unit_rows), groups);
       plan.estimated_rows = std::min(estimate.mean, std::max(1.0, of_group(units))) * schedule.cluster_m;
@@ -106,26 +109,31 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
   return plan;
 }
 
-std::vector<double> WorkPlan::LikelyTiles(bool narrows) const {
-  const double tiles = EstimatedTiles();
-  if (tile_deviation == 0) return {tiles};
-  const double deviation = (narrows && row_step > 0 ? kNarrowerTiles : 1) * tile_deviation;
-  return {std::max(1.0, tiles - deviation), std::min(tiles + deviation, static_cast<double>(Tiles()))};
-}
-
-// The last block of a group is half filled, on average; where rows are divided, the last step of a tile.
-double WorkPlan::MultipliedRows(int block) const {
-  if (row_step > 0) {
-    const double multiplied = group_rows / estimated_rows + row_step / 2.0;
-    return std::clamp(multiplied / tile_m, 0.5, 1.0);
-  }
-  if (!skips_blocks) return 1;
-  const double multiplied = std::max<double>(block, group_rows + block / 2);
-  return std::min(1.0, multiplied / (estimated_rows * tile_m));
-}
-
 WorkPlan PlanWork(const Problem& problem, const Schedule& schedule) {
   return PlanWork(ContractionOf(problem, schedule), schedule);
+}
+
+RowDivision DivideRows(const WorkPlan& work, const Contraction& contraction, const Schedule& schedule,
+                       const target::Target& target) {
+  if (!work.ContinuesGroups() || target.mma.AccumulatesInTensorMemory()) return {};
+  const int tile = work.tile_m, block = target.mma.most_rows;
+  const double tiles = work.group_rows / (tile * work.cluster_m);
+  // The last step of a tile is half filled, on average. `saved`: time, of that of products which are left out.
+  const auto divided = [&](int step, int least, double saved) {
+    const double rows = std::clamp<double>(work.group_rows / work.estimated_rows + step / 2.0, least, tile);
+    return RowDivision{.step = step, .multiplied = 1 - saved * (1 - rows / tile), .deviation = kTilesOfFewerRows};
+  };
+  if (schedule.rows == RowSide::kM)
+    return DividesBlocks(tile / block, tiles) ? divided(block, block, kSavedByBlock) : RowDivision{};
+  if (!DividesColumns(contraction, schedule, tiles)) return {};
+  return divided(ir::RowStep(tile), ir::ProductWidths(tile).back(), 1);
+}
+
+std::vector<double> LikelyTiles(const WorkPlan& work, const RowDivision& division) {
+  const double tiles = work.EstimatedTiles();
+  if (work.tile_deviation == 0) return {tiles};
+  const double deviation = division.deviation * work.tile_deviation;
+  return {std::max(1.0, tiles - deviation), std::min(tiles + deviation, static_cast<double>(work.Tiles()))};
 }
 
 WorkDivision DivideWork(const WorkPlan& plan, int64_t most) {

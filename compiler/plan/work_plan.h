@@ -17,6 +17,7 @@
 #include "ir/op.h"
 #include "laneshift/problem.h"
 #include "laneshift/schedule.h"
+#include "target/target.h"
 
 namespace laneshift::compiler {
 
@@ -39,27 +40,12 @@ struct WorkPlan {
   double estimated_rows = 0;
   double tile_deviation = 0;  // standard deviation of all tiles, where only the device knows how many there are
   double group_rows = 0;      // of a group, on average, where only the device knows them
-  // Groups usually have one row of tiles. Then warpgroups multiply no block of rows that has none of the group, and the
-  // tile ends earlier. CTAs that compute several rows of tiles of a group read the same B, which L2 reads once for all
-  // as long as their tiles take equally long (ADR 0073).
-  bool skips_blocks = false;
-  // With rows=n on targets without Tensor Memory, and sums that are not promoted: rows of a group of few rows of tiles
-  // are divided evenly among them, in multiples of this, and products are as wide as that; 0: tiles are full as far as
-  // the group has rows (ADR 0082).
-  int row_step = 0;
-
-  // The part of the tiles' rows that warpgroups multiply, as estimates take it; `block`: rows of one product.
-  double MultipliedRows(int block) const;
   // Bulk copies of A go on with rows of the next group where one ends.
   bool ContinuesGroups() const { return source == ir::WorkSource::kGroups || source == ir::WorkSource::kMaskedGroups; }
   int64_t Tiles() const { return tile_rows * tile_columns * batches; }
   double EstimatedTiles() const {
     return estimated_rows * static_cast<double>(tile_columns) * static_cast<double>(batches);
   }
-  // Numbers of tiles that estimates take as equally likely: a deviation below the average and above it. It counts in
-  // part where rows are divided and the kernel multiplies no more of them than a tile has (`narrows`): more tiles are
-  // narrower ones.
-  std::vector<double> LikelyTiles(bool narrows) const;
   int TilesOfUnit() const { return cluster_m * cluster_n; }
   int64_t Units() const { return Tiles() / TilesOfUnit(); }  // with all tiles whole
   int ClusterSize() const { return TilesOfUnit() * cluster_k; }
@@ -74,6 +60,20 @@ struct WorkPlan {
 WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule);
 // REQUIRES: `problem` is complete.
 WorkPlan PlanWork(const Problem& problem, const Schedule& schedule);
+
+// Rows of a group of few rows of tiles are divided evenly among these, and no others are multiplied (ADR 0082, 0083).
+struct RowDivision {
+  int step = 0;  // tiles have multiples of so many rows; 0: they are full, and all of their rows are multiplied
+  // For estimates: the time of a tile's products, of that of a full tile, and the part of the deviation of the number
+  // of tiles that counts.
+  double multiplied = 1, deviation = 1;
+};
+// REQUIRES: `work` is that of the contraction and the schedule.
+RowDivision DivideRows(const WorkPlan& work, const Contraction& contraction, const Schedule& schedule,
+                       const target::Target& target);
+// Numbers of tiles that estimates take as equally likely: a deviation below the average and above it. It counts in part
+// where rows are divided: more tiles have fewer rows each.
+std::vector<double> LikelyTiles(const WorkPlan& work, const RowDivision& division);
 
 // The work as a grid divides it.
 struct WorkDivision {

@@ -14,6 +14,11 @@ namespace {
 WorkPlan WorkOf(const char* problem, const char* schedule) {
   return PlanWork(*ParseProblem(problem), ParseSchedule(schedule)->value);
 }
+RowDivision DivisionOf(const char* problem, const char* schedule, const char* target = "sm_90a") {
+  const Schedule chosen = ParseSchedule(schedule)->value;
+  const Contraction contraction = ContractionOf(*ParseProblem(problem), chosen);
+  return DivideRows(PlanWork(contraction, chosen), contraction, chosen, target::NamedTarget(target));
+}
 WorkDivision SharesOf(const char* problem, const char* schedule, int64_t most) {
   return DivideWork(WorkOf(problem, schedule), most);
 }
@@ -39,29 +44,34 @@ TEST(PlanWork, CountsTilesOfTheKernel) {
   EXPECT_EQ(stale.tile_rows, (8 * 128 + 119) / 120);
 }
 
-// Where a large group, of 1.5 times the average size, has one row of tiles.
-TEST(PlanWork, SkipsBlocksOfGroupsOfOneRowOfTiles) {
-  constexpr const char* kGroups = "grouped_gemm groups=6 m=480 n=200 k=64";
-  constexpr const char* kMasked = "grouped_gemm groups=6 m=250 n=200 k=64 layout=masked";
-  EXPECT_TRUE(WorkOf(kGroups, "tile=128x64").skips_blocks);
-  EXPECT_FALSE(WorkOf(kGroups, "tile=64x64").skips_blocks);
-  EXPECT_TRUE(WorkOf(kGroups, "tile=64x64 cluster=2x1").skips_blocks);
-  EXPECT_TRUE(WorkOf(kMasked, "tile=256x64").skips_blocks);
-  EXPECT_FALSE(WorkOf(kMasked, "tile=128x64").skips_blocks);
-  EXPECT_FALSE(WorkOf("gemm m=80 n=200 k=64", "tile=128x64").skips_blocks);
-  EXPECT_DOUBLE_EQ(WorkOf(kGroups, "tile=256x64").MultipliedRows(64), (80.0 + 32) / 256);
-  EXPECT_DOUBLE_EQ(WorkOf(kGroups, "tile=64x64").MultipliedRows(64), 1);
+// Blocks of 64 rows: a group of one tile leaves some out, and one of several tiles of three blocks and more.
+TEST(DivideRows, TakesBlocksOfProducts) {
+  constexpr const char *kOne = "grouped_gemm groups=6 m=480 n=200 k=64",
+                       *kTwo = "grouped_gemm groups=6 m=1536 n=200 k=64";
+  const auto step = [](const char* problem, const char* schedule) { return DivisionOf(problem, schedule).step; };
+  EXPECT_EQ(step(kOne, "tile=128x64"), 64);
+  EXPECT_EQ(step(kOne, "tile=64x64"), 0);
+  EXPECT_EQ(step(kTwo, "tile=128x64"), 0);
+  EXPECT_EQ(step(kTwo, "tile=128x64 cluster=2x1"), 64);
+  EXPECT_EQ(step(kTwo, "tile=192x64"), 64);
+  EXPECT_EQ(step("grouped_gemm groups=6 m=9300 n=200 k=64", "tile=192x64"), 0) << "more than eight rows of tiles";
+  EXPECT_EQ(step("grouped_gemm groups=6 m=250 n=200 k=64 layout=masked", "tile=256x64"), 64);
+  EXPECT_EQ(step("gemm m=80 n=200 k=64", "tile=128x64"), 0);
+  EXPECT_EQ(DivisionOf(kOne, "tile=128x64", "sm_100a").step, 0);
+  EXPECT_DOUBLE_EQ(DivisionOf(kOne, "tile=256x64").multiplied, 1 - 0.5 * (1 - (80.0 + 32) / 256));
+  EXPECT_DOUBLE_EQ(DivisionOf(kOne, "tile=64x64").multiplied, 1);
+  EXPECT_DOUBLE_EQ(DivisionOf("grouped_gemm groups=6 m=12 n=200 k=64", "tile=256x64").multiplied,
+                   1 - 0.5 * (1 - 64.0 / 256));
 }
 
 // Where the rows of D are columns of wgmma, and a group has few rows of tiles.
-TEST(PlanWork, DividesRowsOfGroups) {
+TEST(DivideRows, TakesColumnsOfProducts) {
   constexpr const char* kGroups = "grouped_gemm groups=6 m=1536 n=200 k=1024";
-  const auto step = [](const char* problem, const char* schedule) { return WorkOf(problem, schedule).row_step; };
+  const auto step = [](const char* problem, const char* schedule) { return DivisionOf(problem, schedule).step; };
   EXPECT_EQ(step(kGroups, "tile=64x64 rows=n"), 8);
   EXPECT_EQ(step(kGroups, "tile=128x64 rows=n"), 16);
   EXPECT_EQ(step(kGroups, "tile=152x64 rows=n"), 24) << "at most five widths";
   EXPECT_EQ(step(kGroups, "tile=32x64 rows=n"), 0);
-  EXPECT_EQ(step(kGroups, "tile=128x64"), 0);
   EXPECT_EQ(step("grouped_gemm groups=6 m=1536 n=200 k=1024 a=e4m3", "tile=128x64 rows=n"), 0) << "sums are promoted";
   EXPECT_EQ(step("grouped_gemm groups=6 m=6150 n=200 k=1024", "tile=128x64 rows=n"), 0)
       << "more than eight rows of tiles";
@@ -70,10 +80,11 @@ TEST(PlanWork, DividesRowsOfGroups) {
   EXPECT_EQ(step("gemm m=80 n=200 k=64", "tile=128x64 rows=n"), 0);
   const WorkPlan work = WorkOf(kGroups, "tile=128x64 rows=n");
   EXPECT_DOUBLE_EQ(work.estimated_rows, 2.5);
-  EXPECT_DOUBLE_EQ(work.MultipliedRows(64), (256 / 2.5 + 8) / 128);
+  const RowDivision division = DivisionOf(kGroups, "tile=128x64 rows=n");
+  EXPECT_DOUBLE_EQ(division.multiplied, (256 / 2.5 + 8) / 128);
   const double deviation = work.tile_deviation;
-  EXPECT_EQ(work.LikelyTiles(false), (std::vector{60 - deviation, 60 + deviation}));
-  EXPECT_EQ(work.LikelyTiles(true), (std::vector{60 - 0.7 * deviation, 60 + 0.7 * deviation}));
+  EXPECT_EQ(LikelyTiles(work, {}), (std::vector{60 - deviation, 60 + deviation}));
+  EXPECT_EQ(LikelyTiles(work, division), (std::vector{60 - 0.7 * deviation, 60 + 0.7 * deviation}));
 }
 
 // Sizes of groups are unknown: one more row of tiles for each group that can have rows.
@@ -122,11 +133,11 @@ TEST(PlanWork, EstimatesHowFarTheTilesOfGroupsMayDiffer) {
   // A group has 0.7 to 1.3 units of rows: one unit of tiles or two, with a variance of 0.25. They grow with the rows,
   // of variance 0.03, with a covariance of 0.075.
   EXPECT_NEAR(groups.tile_deviation, std::sqrt(8 * (0.25 - 0.075 * 0.075 / 0.03)) * 4, 1e-9);
-  EXPECT_EQ(groups.LikelyTiles(true), (std::vector{48 - groups.tile_deviation, 48 + groups.tile_deviation}));
+  EXPECT_EQ(LikelyTiles(groups, {}), (std::vector{48 - groups.tile_deviation, 48 + groups.tile_deviation}));
   const WorkPlan small = WorkOf("grouped_gemm groups=64 m=256 n=200 k=64", "tile=64x64 d_store=rows");
-  EXPECT_EQ(small.LikelyTiles(true), std::vector{64.0 * 4}) << "one row of tiles each, whatever its size is";
-  EXPECT_EQ(WorkOf("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64").LikelyTiles(true), std::vector{5.0 * 4});
-  EXPECT_EQ(WorkOf("gemm m=300 n=200 k=64", "tile=64x64").LikelyTiles(true), std::vector{5.0 * 4});
+  EXPECT_EQ(LikelyTiles(small, {}), std::vector{64.0 * 4}) << "one row of tiles each, whatever its size is";
+  EXPECT_EQ(LikelyTiles(WorkOf("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64"), {}), std::vector{5.0 * 4});
+  EXPECT_EQ(LikelyTiles(WorkOf("gemm m=300 n=200 k=64", "tile=64x64"), {}), std::vector{5.0 * 4});
 }
 
 TEST(PlanWork, CutsKIntoAtMostItsBlocks) {
