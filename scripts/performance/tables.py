@@ -349,6 +349,17 @@ def grouped_models_groups():
     return groups(sets, floors=False)
 
 
+def grouped_unseen_groups():
+    """By the peer, and by how the rows of groups are distributed."""
+    rows = rows_of("grouped_unseen_h200")
+    sets = []
+    for types, peer in (("e4m3", "DeepGEMM"), ("bf16", "DeepGEMM"), ("bf16", "torch._grouped_mm")):
+        for sizes in ("spread", "zipf", "equal"):
+            sets.append((f"{types}, against {peer}, {sizes}",
+                         [row for row in rows if row["peer"] == peer and row["setting"] == sizes and with_operands(types)(row)]))
+    return groups(sets, floors=False)
+
+
 def choices_since(name):
     """What was chosen without a trial before a change of the model, and since."""
     rows = rows_of(name)
@@ -499,6 +510,7 @@ TABLES = {
     "fp8_block_h100_groups": lambda: fp8_block_groups("gemm_fp8_block_h100"),
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
     "grouped_models_groups": grouped_models_groups,
+    "grouped_unseen_groups": grouped_unseen_groups,
     "grouped_choices": lambda: choices_since("grouped_choices_h200"),
     "three_warpgroups": lambda: choices_since("three_warpgroups_h200"),
     "divided_rows": lambda: choices_since("divided_rows_h200"),
