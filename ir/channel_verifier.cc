@@ -56,6 +56,11 @@ Status RoleVerifier::CheckWork(const Op& op) {
   if (dynamic != program_.StealsWork())
     return Broken(10, "work comes from launch control if and only if there is a channel of CLC responses");
   if (ends != (dynamic ? 1 : 0)) return Broken(10, Cat("one iteration of it has ", ends, " work.next, not ", dynamic));
+  WorkAttrs order = work_;
+  order.pingpong_index = 0;
+  order.pingpong_roles = 1;
+  if (!order_of_work_) order_of_work_ = order;
+  if (order != *order_of_work_) return Broken(10, "its tiles are not those of the roles before it, in their order");
   return Ok();
 }
 

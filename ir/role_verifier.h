@@ -207,6 +207,7 @@ class RoleVerifier {
   std::vector<int> producers_, consumers_;                // per channel
   std::vector<std::array<int, 2>> arrivals_;              // of all roles, per channel and Side
   std::vector<std::vector<const Role*>> pingpong_roles_;  // the ping-pong roles, by index
+  std::optional<WorkAttrs> order_of_work_{};              // of the roles so far, without their place in a ping-pong
   std::vector<std::vector<bool>> tiles_loaded_;           // per channel and tile
 };
 

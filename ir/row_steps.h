@@ -1,5 +1,6 @@
-// Rows of groups that are divided evenly among the group's tiles (`row_step` of ir::WorkAttrs, ADR 0082): all tiles of a
-// group have the same multiple of a step of them, or fewer in the last, and their products are as wide.
+// Rows of groups that are divided evenly among the group's tiles (`row_step` of ir::WorkAttrs), where they are columns of
+// products (ADR 0082): all tiles of a group have the same multiple of a step of them, or fewer in the last, and their
+// products are as wide.
 #pragma once
 
 #include <vector>

@@ -37,6 +37,7 @@
 // 10. Every channel has a role that produces it and one that consumes it, no role does both but of partial sums, and
 //     every tile is loaded; only one role reserves and retires a private ring.
 //     Lowered: each barrier awaits the arrivals that the roles make.
+//     All roles have the same tiles in the same order, but for those of a ping-pong.
 //     The role that issues CLC requests also takes the responses, as every other role does; then all work comes from
 //     cluster launch control, and each iteration of it ends with one work.next.
 // 11. In its region, a slot that was put is sent once and one that was taken is released once; nothing uses it
