@@ -16,11 +16,6 @@ Value* MagnitudeOf(Emitter& e, Value* number) {
   return e.ir().CreateAnd(e.ir().CreateBitCast(number, e.I32()), e.C32(kMagnitude));
 }
 
-Value* CeilDiv(Emitter& e, Value* number, Value* unit) {
-  return e.ir().CreateUDiv(e.ir().CreateAdd(number, e.ir().CreateSub(unit, e.C32(1))), unit);
-}
-Value* CeilDiv(Emitter& e, Value* number, int unit) { return CeilDiv(e, number, e.C32(static_cast<uint32_t>(unit))); }
-
 Value* BlockFormulas::FactorOf(Value* amax) const {
   if (HasUe4m3()) {
     Value* scaled = b_.CreateFMul(b_.CreateBitCast(amax, e_.F32()), scale_d_);

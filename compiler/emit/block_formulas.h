@@ -38,8 +38,6 @@ Value* MagnitudeOf(Emitter& e, Value* number);
 inline Value* LargerOf(Emitter& e, Value* x, Value* y) {
   return e.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umax, x, y);
 }
-Value* CeilDiv(Emitter& e, Value* number, Value* unit);
-Value* CeilDiv(Emitter& e, Value* number, int unit);
 
 // The factors of matrices of `rows` rows, one for each `run` of `columns` columns.
 class FactorMatrices {

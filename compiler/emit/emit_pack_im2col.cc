@@ -4,7 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "compiler/emit/block_formulas.h"
 #include "compiler/emit/emit_program.h"
 
 namespace laneshift::compiler {

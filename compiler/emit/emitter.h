@@ -283,4 +283,8 @@ class Emitter {
   int ctas_ = 1;
 };
 
+// Rounded up. REQUIRES: the sum of both is less than 2^32.
+Value* CeilDiv(Emitter& e, Value* number, Value* unit);
+Value* CeilDiv(Emitter& e, Value* number, int unit);
+
 }  // namespace laneshift::compiler

@@ -197,4 +197,9 @@ Value* Emitter::Half(Value* word, int index) {
   return b_.CreateTrunc(index == 0 ? word : b_.CreateLShr(word, 16), I16());
 }
 
+Value* CeilDiv(Emitter& e, Value* number, Value* unit) {
+  return e.ir().CreateUDiv(e.ir().CreateAdd(number, e.ir().CreateSub(unit, e.C32(1))), unit);
+}
+Value* CeilDiv(Emitter& e, Value* number, int unit) { return CeilDiv(e, number, e.C32(static_cast<uint32_t>(unit))); }
+
 }  // namespace laneshift::compiler

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/emit/block_formulas.h"
 #include "compiler/emit/cluster_place.h"
 #include "ir/stored_tensor.h"
 
