@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "autotune/pipeline.h"
 #include "autotune/space.h"
+#include "base/integer_math.h"
 #include "base/text.h"
 #include "compiler/compile.h"
 #include "compiler/contraction/contraction.h"
@@ -25,6 +27,7 @@ struct Situation {
   const Problem& problem;
   const Contraction contraction;
   const Target& target;
+  const std::span<const int64_t> group_sizes;
 };
 using Changes = std::vector<Schedule>;
 
@@ -376,7 +379,7 @@ std::optional<Predicted> Predict(const Situation& at, const Schedule& given, Sch
     if (change.reuse == given.reuse) change.filter_stages = std::min(change.filter_stages, given.filter_stages);
   }
   if (change == given) return std::nullopt;
-  const auto prediction = PredictTime(at.problem, change, at.target, machine);
+  const auto prediction = PredictTime(at.problem, change, at.target, machine, at.group_sizes);
   if (!prediction) return std::nullopt;
   return Predicted{change, *prediction};
 }
@@ -399,22 +402,26 @@ ProblemFloor FloorOf(const Problem& problem, const Target& target, const Machine
           .launch_us = machine.launch_us};
 }
 
-LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine) {
-  const compiler::WorkPlan work = compiler::PlanWork(problem, schedule);
+LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine,
+                    std::span<const int64_t> group_sizes) {
+  const compiler::WorkPlan work = compiler::PlanWork(compiler::ContractionOf(problem, schedule), schedule, group_sizes);
   const compiler::WorkDivision division =
       compiler::DivideWork(work, std::max(1, machine.sm_count / work.ClusterSize()));
-  const int64_t rest = division.cut > 0 ? 0 : work.Units() % division.resident;
+  const int64_t units = work.sizes.empty() ? work.Units() : std::llround(work.EstimatedTiles()) / work.TilesOfUnit();
+  const int64_t rest = division.cut > 0 ? 0 : units % division.resident;
   const int64_t busy = rest == 0 ? division.resident : rest;
-  return {.waves = division.waves, .idle_sms = machine.sm_count - busy * work.ClusterSize(), .sms = machine.sm_count};
+  return {.waves = base::CeilDiv(units, division.resident),
+          .idle_sms = machine.sm_count - busy * work.ClusterSize(),
+          .sms = machine.sm_count};
 }
 
 Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, const Target& target,
-                              const Machine& machine) {
+                              const Machine& machine, std::span<const int64_t> group_sizes) {
   ScheduleAdvice advice;
-  LS_ASSIGN(advice.prediction, PredictTime(problem, schedule, target, machine));
+  LS_ASSIGN(advice.prediction, PredictTime(problem, schedule, target, machine, group_sizes));
   advice.floor = FloorOf(problem, target, machine);
-  advice.last_wave = LastWaveOf(problem, schedule, machine);
-  const Situation at{problem, compiler::ContractionOf(problem, schedule), target};
+  advice.last_wave = LastWaveOf(problem, schedule, machine, group_sizes);
+  const Situation at{problem, compiler::ContractionOf(problem, schedule), target, group_sizes};
   const double given_us = advice.prediction.us;
   const auto deepest = Predict(at, schedule, schedule, RingDepth::kDeepest, machine);
   const double deepest_us = deepest ? std::min(given_us, deepest->prediction.us) : given_us;

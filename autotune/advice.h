@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,7 +48,8 @@ struct LastWave {
   // The part of all SMs' time that they idle.
   double IdleShare() const { return static_cast<double>(idle_sms) / static_cast<double>(waves * sms); }
 };
-LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine);
+LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine,
+                    std::span<const int64_t> group_sizes = {});
 
 struct ScheduleAdvice {
   Prediction prediction{};
@@ -62,9 +64,9 @@ struct ScheduleAdvice {
 // A gain below this part of the time is no weakness: the model is not that exact.
 inline constexpr double kAdviceGain = 0.02;
 
-// Errors as ValidateSchedule. REQUIRES: `problem` is complete.
+// For groups of these sizes, if any: rows of each. Errors as ValidateSchedule. REQUIRES: `problem` is complete.
 Result<ScheduleAdvice> Advise(const Problem& problem, const Schedule& schedule, const target::Target& target,
-                              const Machine& machine);
+                              const Machine& machine, std::span<const int64_t> group_sizes = {});
 
 // What another kernel would need to be faster than one with this schedule that `bound` binds.
 std::string RemedyOf(Bound bound, const Schedule& schedule, const target::Target& target);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "autotune/ranking.h"
 #include "compiler/compile.h"
@@ -171,6 +172,39 @@ TEST(Advice, CountsTheIdleSmsOfTheLastWave) {
   // Whole waves leave none idle.
   machine.sm_count = 128;
   EXPECT_EQ(LastWaveOf(*ParseProblem("gemm m=4096 n=4096 k=4096"), schedule, machine).idle_sms, 0);
+}
+
+// Without sizes of groups the last wave is that of all tiles that they can make.
+TEST(Advice, CountsTheIdleSmsOfKnownGroups) {
+  Machine machine = PublishedMachine(target::NamedTarget("sm_90a"));
+  machine.sm_count = 120;
+  const Problem problem = *ParseProblem("grouped_gemm groups=2 m=3000 n=5120 k=8192");
+  const std::vector<int64_t> sizes = {1760, 1240};
+  const Schedule single = ParseSchedule("tile=128x256x64")->value;
+  // 14 and 10 rows of 20 tiles are four waves of 120; the bound of 13 rows for each group is one of 40 more.
+  const LastWave whole = LastWaveOf(problem, single, machine, sizes);
+  EXPECT_EQ(whole.waves, 4);
+  EXPECT_EQ(whole.idle_sms, 0);
+  const LastWave bound = LastWaveOf(problem, single, machine);
+  EXPECT_EQ(bound.waves, 5);
+  EXPECT_EQ(bound.idle_sms, 80);
+  // 3 waves of 132 and one of 84.
+  machine.sm_count = 132;
+  const LastWave partial = LastWaveOf(problem, single, machine, sizes);
+  EXPECT_EQ(partial.waves, 4);
+  EXPECT_EQ(partial.idle_sms, 48);
+  EXPECT_DOUBLE_EQ(partial.IdleShare(), 48.0 / (4 * 132));
+  // Clusters of two: 8 and 5 rows of 20 units, 3 waves of 66 and one of 62.
+  const Schedule clusters = ParseSchedule("tile=128x256x64 cluster=2x1")->value;
+  const std::vector<int64_t> uneven = {1800, 1200};
+  const LastWave of_clusters = LastWaveOf(problem, clusters, machine, uneven);
+  EXPECT_EQ(of_clusters.waves, 4);
+  EXPECT_EQ(of_clusters.idle_sms, 2 * (66 - 62));
+  // Fewer tiles than SMs: one wave, of as many as there are.
+  const std::vector<int64_t> few = {128, 0};
+  const LastWave short_wave = LastWaveOf(problem, single, machine, few);
+  EXPECT_EQ(short_wave.waves, 1);
+  EXPECT_EQ(short_wave.idle_sms, 132 - 20);
 }
 
 }  // namespace

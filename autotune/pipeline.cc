@@ -178,13 +178,13 @@ bool PromotesInTurn(const StepList& steps) {
 }  // namespace
 
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                    const target::Target& target, const SimulatedPart& part) {
+                    const target::Target& target, const SimulatedPart& part, std::span<const int64_t> group_sizes) {
   const compiler::ProblemNumbers numbers(problem, schedule);
   Pipeline pipeline;
   pipeline.simulated_tiles = part.tiles;
   pipeline.shares_operands = schedule.cluster_m * schedule.cluster_n > schedule.ctas;
   if (!program.buffers.empty()) pipeline.store_row_bytes = StoredRow(program);
-  const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule);
+  const compiler::WorkPlan work = compiler::PlanWork(numbers.contraction(), schedule, group_sizes);
   const compiler::RowDivision division = compiler::DivideRows(work, numbers.contraction(), schedule, target);
   pipeline.of_groups = work.ContinuesGroups();
   // Tiles that fill no wave are all there are, or are taken for a wave of whole ones.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -183,8 +184,10 @@ struct SimulatedPart {
 // As much as a trace of a kernel may hold.
 inline constexpr SimulatedPart kTracedPart = {.iterations = 1024, .tiles = 64};
 
+// `group_sizes`: rows of each group of a grouped GEMM, where the caller knows them; otherwise an average is assumed.
 // REQUIRES: `program` is the schedule's for this problem, and not lowered.
 Pipeline PipelineOf(const Problem& problem, const Schedule& schedule, const ir::Program& program,
-                    const target::Target& target, const SimulatedPart& part = {});
+                    const target::Target& target, const SimulatedPart& part = {},
+                    std::span<const int64_t> group_sizes = {});
 
 }  // namespace laneshift::autotune

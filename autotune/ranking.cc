@@ -56,12 +56,13 @@ const Error& ReasonOf(const std::vector<RefusedSchedule>& refused) {
 }  // namespace
 
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
-                      const Machine& machine, RingDepths depths) {
+                      const Machine& machine, RingDepths depths, std::span<const int64_t> group_sizes) {
   Ranking ranking;
   VisitSchedules(
       problem, constraint, target, depths,
       [&](const Schedule& schedule, const ir::Program& program, bool usual) {
-        const Prediction prediction = PredictTime(PipelineOf(problem, schedule, program, target), machine);
+        const Prediction prediction =
+            PredictTime(PipelineOf(problem, schedule, program, target, {}, group_sizes), machine);
         ranking.schedules.push_back({schedule, prediction.us, prediction.bound, prediction, usual});
       },
       [&](RefusedSchedule refused) { ranking.refused.push_back(std::move(refused)); });

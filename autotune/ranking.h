@@ -3,6 +3,8 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,9 +27,10 @@ struct Ranking {
   std::vector<RefusedSchedule> refused;   // in the order of the space
 };
 
-// REQUIRES: `problem` is complete.
+// For groups of these sizes, if any: rows of each. REQUIRES: `problem` is complete.
 Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constraint, const target::Target& target,
-                      const Machine& machine, RingDepths depths = RingDepths::kUsual);
+                      const Machine& machine, RingDepths depths = RingDepths::kUsual,
+                      std::span<const int64_t> group_sizes = {});
 
 // Raised whenever the same problem is ranked differently on the same machine, by another space or another model, so
 // that previous choices are not used (autotune/ranking_test.cc shows when that is due).

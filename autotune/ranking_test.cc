@@ -5,7 +5,9 @@
 #include <cmath>
 #include <random>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "autotune/shape_bound.h"
 #include "autotune/shapes.h"
@@ -151,6 +153,29 @@ TEST_P(ChooseOnTarget, VisitedProgramsAreTheSchedules) {
           EXPECT_EQ(program.params, built->program.params) << PrintSchedule(schedule);
         },
         [](const RefusedSchedule&) {});
+  }
+}
+
+// Tiles of 160 rows divide 1760 and nearly 1240, which no average shows.
+TEST(RankSchedules, TakesTheSizesOfGroups) {
+  const target::Target& target = target::NamedTarget("sm_90a");
+  const Machine machine = PublishedMachine(target);
+  const Problem problem = *ParseProblem("grouped_gemm groups=2 m=3000 n=5120 k=8192 a=bf16 b=bf16 d=bf16");
+  const std::vector<int64_t> sizes = {1760, 1240};
+  const auto rank = [&](std::span<const int64_t> of_groups) {
+    return RankSchedules(problem, {}, target, machine, RingDepths::kUsual, of_groups).schedules;
+  };
+  const auto blind = RankSchedules(problem, {}, target, machine).schedules, known = rank(sizes), empty = rank({});
+  ASSERT_FALSE(blind.empty());
+  EXPECT_NE(known.front().schedule, blind.front().schedule);
+  const auto us = [&](const Schedule& schedule) { return PredictTime(problem, schedule, target, machine, sizes)->us; };
+  EXPECT_LT(known.front().predicted_us, us(blind.front().schedule));
+  EXPECT_EQ(known.size(), blind.size()) << "sizes rank the schedules that there are otherwise";
+  for (const RankedSchedule& ranked : known) EXPECT_EQ(ranked.predicted_us, us(ranked.schedule));
+  ASSERT_EQ(empty.size(), blind.size());
+  for (size_t i = 0; i < blind.size(); ++i) {
+    EXPECT_EQ(empty[i].schedule, blind[i].schedule);
+    EXPECT_EQ(empty[i].predicted_us, blind[i].predicted_us);
   }
 }
 

@@ -174,8 +174,10 @@ class Searcher {
     std::vector<size_t> next;
     // Whatever its prediction, an earlier winner is a good guess.
     if (previous_ && !outcome_.trials[*previous_]) next.push_back(*previous_);
+    if (Tried() == 0 && previous_ != options_.reference && next.size() < count) next.push_back(options_.reference);
     for (const Proposal& proposal : proposals) {
-      if (next.size() < count && proposal.candidate != previous_) next.push_back(proposal.candidate);
+      const bool proposed = std::find(next.begin(), next.end(), proposal.candidate) != next.end();
+      if (next.size() < count && !proposed) next.push_back(proposal.candidate);
     }
     return next;
   }

@@ -66,6 +66,8 @@ std::string_view SearchKindName(SearchKind kind);  // "halving", "exhaustive"
 struct SearchOptions {
   SearchKind kind = SearchKind::kHalving;
   int max_trials = 16;  // the known ones included, so that a search that is repeated has nothing to do; exhaustive: all
+  // What runs without tuning: tried first, after the previous winner; without one, no winner is slower.
+  size_t reference = 0;
   // Whether the previous winner is that of a search that went to its end and had all of the known trials: it stays
   // where nothing is added to them.
   bool settled = true;

@@ -171,6 +171,51 @@ TEST(Search, TheFirstThatWasTimedTakesPartInTheEnd) {
   EXPECT_GE(first_won, 14) << "of 20";
 }
 
+// What runs without tuning, although the model predicts that all others are faster: it would not be tried otherwise.
+TEST(Search, TheReferenceIsTriedFirstAndTakesPartInTheEnd) {
+  for (const double reference_us : {47.0, 60.0}) {
+    for (uint32_t seed = 0; seed < 10; ++seed) {
+      World world(seed);
+      const size_t reference = world.candidates.size() - 1;
+      for (auto& [name, truth] : world.truths) truth.us = 50;
+      world.truths[world.candidates[reference].name].us = reference_us;
+      SimulatedBench bench(world.truths, 0.01, seed);
+      std::vector<std::string> tried;
+      SearchOptions options{.max_trials = 12, .reference = reference};
+      options.on_trial = [&](const Candidate& candidate, const Trial&) { tried.push_back(candidate.name); };
+      const auto outcome = Search(world.candidates, world.NothingKnown(), std::nullopt, bench, options);
+      ASSERT_TRUE(outcome.has_value() && outcome->winner.has_value());
+      EXPECT_EQ(tried.front(), world.candidates[reference].name);
+      EXPECT_EQ(bench.checks[tried.front()], 1);
+      EXPECT_EQ(outcome->tried, 12);
+      EXPECT_EQ(*outcome->winner == reference, reference_us < 50) << "seed " << seed;
+      // Trials have 20 rounds, the end has 40 and more: what is far slower takes part in it only as the yardstick.
+      const size_t rounds = outcome->trials[reference]->samples.size();
+      EXPECT_TRUE(reference_us < 50 || rounds >= 40) << rounds;
+    }
+  }
+}
+
+// Both are in the first batch, the previous winner first; once, if they are the same.
+TEST(Search, TheReferenceIsTriedNextToThePreviousWinner) {
+  const World world(17);
+  const size_t last = world.candidates.size() - 1;
+  for (const size_t previous : {size_t{70}, last}) {
+    SimulatedBench bench(world.truths, 0.01, 17);
+    std::vector<size_t> tried;
+    SearchOptions options{.max_trials = 8, .reference = last};
+    options.on_trial = [&](const Candidate& candidate, const Trial&) {
+      tried.push_back(static_cast<size_t>(&candidate - world.candidates.data()));
+    };
+    const auto outcome = Search(world.candidates, world.NothingKnown(), previous, bench, options);
+    ASSERT_TRUE(outcome.has_value());
+    EXPECT_EQ(outcome->tried, 8);
+    EXPECT_EQ(tried[0], previous);
+    EXPECT_EQ(tried[1], previous == last ? 0 : last);
+    for (const auto& [name, count] : bench.checks) EXPECT_EQ(count, 1) << name;
+  }
+}
+
 TEST(Search, TheSameMeasurementsMakeTheSameChoice) {
   const World world(5);
   std::optional<size_t> first;

@@ -389,9 +389,9 @@ Prediction PredictTime(const Pipeline& pipeline, const Machine& machine) {
 }
 
 Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
-                               const Machine& machine) {
+                               const Machine& machine, std::span<const int64_t> group_sizes) {
   LS_ASSIGN(const compiler::Sketch sketch, compiler::SketchSchedule(problem, schedule, target));
-  return PredictTime(PipelineOf(problem, schedule, sketch.program, target), machine);
+  return PredictTime(PipelineOf(problem, schedule, sketch.program, target, {}, group_sizes), machine);
 }
 
 }  // namespace laneshift::autotune

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "autotune/machine.h"
@@ -68,6 +70,6 @@ double LeastTime(const Pipeline& pipeline, const Machine& machine);
 
 // Errors as ValidateSchedule. REQUIRES: `problem` is complete.
 Result<Prediction> PredictTime(const Problem& problem, const Schedule& schedule, const target::Target& target,
-                               const Machine& machine);
+                               const Machine& machine, std::span<const int64_t> group_sizes = {});
 
 }  // namespace laneshift::autotune

@@ -45,7 +45,8 @@ class Tuning {
   Status Rank() {
     LS_ASSIGN(const target::Target* target, target::FindTarget(hello_.target));
     const Machine machine = MachineOf(*target, hello_.sm_count, hello_.device_key, store_);
-    const Ranking ranking = RankSchedules(problem_, options_.constraint, *target, machine, RingDepths::kSeveral);
+    const Ranking ranking =
+        RankSchedules(problem_, options_.constraint, *target, machine, RingDepths::kSeveral, options_.group_sizes);
     if (ranking.schedules.empty()) return NothingFits(ranking.refused, *target);
     for (const RankedSchedule& ranked : ranking.schedules) {
       candidates_.push_back({ranked.schedule, PrintSchedule(ranked.schedule), ranked.predicted_us});
@@ -55,10 +56,11 @@ class Tuning {
     outcome_.target = hello_.target;
     outcome_.device = hello_.device_key;
     outcome_.device_name = hello_.device_name;
-    const auto usual = std::find_if(ranking.schedules.begin(), ranking.schedules.end(),
-                                    [](const RankedSchedule& ranked) { return ranked.usual; });
-    outcome_.default_schedule = PrintSchedule(usual->schedule);
-    outcome_.default_predicted_us = usual->predicted_us;
+    // What runs without tuning is chosen before sizes of groups are known.
+    LS_ASSIGN(const Schedule usual, ChooseSchedule(problem_, options_.constraint, *target, machine));
+    outcome_.default_schedule = PrintSchedule(usual);
+    default_ = *IndexOf(outcome_.default_schedule);
+    outcome_.default_predicted_us = candidates_[default_].predicted_us;
     return Ok();
   }
 
@@ -153,7 +155,7 @@ class Tuning {
     for (size_t i = 0; i < known_.size(); ++i) {
       if (!known_[i] || !known_[i]->Timed()) continue;
       const double us = EstimateOf(*known_[i]).median;
-      if (i == 0) progress_.default_us = us;
+      if (i == default_) progress_.default_us = us;
       if (!progress_.best_us || us < *progress_.best_us) progress_.best_us = us;
     }
     progress_.seconds = Seconds();
@@ -161,7 +163,8 @@ class Tuning {
   }
 
   Status Measure() {
-    SearchOptions search{.kind = options_.search, .max_trials = options_.max_trials, .settled = settled_};
+    SearchOptions search{
+        .kind = options_.search, .max_trials = options_.max_trials, .reference = default_, .settled = settled_};
     search.expired = [&] { return options_.stop() || (options_.max_seconds > 0 && Seconds() > options_.max_seconds); };
     search.on_trial = [&](const Candidate& candidate, const Trial& trial) { Report(candidate, trial); };
     const auto all = static_cast<int>(candidates_.size());
@@ -241,7 +244,7 @@ class Tuning {
     outcome_.verified = true;
     outcome_.seconds = Seconds();
     if (known_[winner]->Timed()) outcome_.time_us = EstimateOf(*known_[winner]);
-    if (known_[0] && known_[0]->Timed()) outcome_.default_us = EstimateOf(*known_[0]).median;
+    if (known_[default_] && known_[default_]->Timed()) outcome_.default_us = EstimateOf(*known_[default_]).median;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (known_[i]) ++outcome_.verdicts[static_cast<size_t>(known_[i]->verdict)];
       outcome_.candidates.push_back({candidates_[i].name, candidates_[i].predicted_us, known_[i]});
@@ -267,6 +270,7 @@ class Tuning {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   WorkerHello hello_;
   std::vector<Candidate> candidates_;
+  size_t default_ = 0;                        // of these
   std::vector<std::optional<Trial>> known_;   // by candidate
   std::optional<std::string> chosen_before_;  // by a search that went to its end
   std::optional<size_t> previous_;            // the same, where it is a candidate

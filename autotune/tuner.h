@@ -38,6 +38,7 @@ struct TuneOptions {
   int max_trials = 64;     // of each problem, those of earlier searches included; exhaustive: all there are
   double max_seconds = 0;  // of each problem; 0: no limit
   ScheduleConstraint constraint{};
+  std::vector<int64_t> group_sizes{};  // rows of each group in the worker's trials, for predictions; empty: an average
   std::function<bool()> stop = [] { return false; };  // asked between measurements; see WorkerOptions
   std::function<void(const TuneProgress&)> on_progress = [](const TuneProgress&) {};
 };

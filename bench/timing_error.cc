@@ -22,7 +22,7 @@ struct Options {
   std::string target = "sm_90a", measured, show;
   std::vector<std::string> published, set, fit;
   double apart = 0.03;  // samples nearer than this are not apart
-  bool pairs = false;
+  bool pairs = false, known_sizes = false;
 };
 
 using Facts = std::vector<std::pair<std::string, double>>;
@@ -195,7 +195,7 @@ Result<int> Judge(const Options& options) {
   const Machine machine = autotune::PublishedMachine(*target);
   std::vector<TimingSample> samples;
   if (!options.measured.empty()) {
-    LS_ASSIGN(samples, ReadMeasured(options.measured, machine, *target));
+    LS_ASSIGN(samples, ReadMeasured(options.measured, machine, *target, options.known_sizes));
   }
   for (const std::string& path : options.published) {
     LS_ASSIGN(std::vector<TimingSample> more, ReadPublished(path, *target));
@@ -232,6 +232,7 @@ int Main(int argc, char** argv) {
   app.add_option("--set", options.set, "fact=value in the place of the published one")->delimiter(',');
   app.add_option("--fit", options.fit, "facts to fit")->delimiter(',');
   app.add_option("--apart", options.apart, "samples of a series that are nearer than this part are not compared");
+  app.add_flag("--known-sizes", options.known_sizes, "the model knows the sizes of groups that were measured");
   app.add_flag("--pairs", options.pairs, "every pair that is predicted in the wrong order");
   app.add_option("--show", options.show, "every sample of the series whose name contains this");
   CLI11_PARSE(app, argc, argv);

@@ -11,7 +11,7 @@
 namespace laneshift::bench {
 namespace {
 
-constexpr std::string_view kProblem = "problem ";
+constexpr std::string_view kProblem = "problem ", kSizes = "sizes ";
 
 std::vector<double> Ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
@@ -50,15 +50,23 @@ double Spearman(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
-                                               const target::Target& target) {
+                                               const target::Target& target, bool known_sizes) {
   std::ifstream file(path);
   if (!file) return MakeError(ErrorCode::kNotFound, base::Cat("cannot read ", path));
   std::vector<TimingSample> samples;
   Problem problem;
+  std::vector<int64_t> sizes;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     if (line.starts_with(kProblem)) {
       LS_ASSIGN(problem, ParseProblem(std::string_view(line).substr(kProblem.size())));
+      sizes.clear();
+      continue;
+    }
+    if (line.starts_with(kSizes)) {
+      if (!known_sizes) continue;
+      for (const std::string_view size : base::Split(std::string_view(line).substr(kSizes.size()), ','))
+        sizes.push_back(base::ParseInt(size).value_or(0));
       continue;
     }
     const size_t blank = line.rfind(' ');
@@ -68,7 +76,7 @@ Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const au
     if (!sketch) continue;
     samples.push_back({.series = PrintProblem(problem),
                        .name = PrintSchedule(schedule.value),
-                       .pipeline = autotune::PipelineOf(problem, schedule.value, sketch->program, target),
+                       .pipeline = autotune::PipelineOf(problem, schedule.value, sketch->program, target, {}, sizes),
                        .machine = machine,
                        .us = std::strtod(line.c_str() + blank, nullptr),
                        .flops = ProblemFlops(problem)});

@@ -23,9 +23,10 @@ struct TimingSample {
 };
 
 // Lines `problem …`, each before lines `schedule microseconds` of its schedules, with default keys omitted; '#' begins
-// a comment. A schedule that no longer builds is skipped.
+// a comment. A schedule that no longer builds is skipped. A line `sizes …` after `problem …` has the rows of each group
+// that were measured; with `known_sizes` the model is given them.
 Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const autotune::Machine& machine,
-                                               const target::Target& target);
+                                               const target::Target& target, bool known_sizes);
 
 // What the model says of a set of samples.
 struct SeriesError {

@@ -43,6 +43,29 @@ UnitsOfGroup EstimateUnits(double average, int64_t groups) {
   return {.mean = mean, .variance = std::max(0.0, square - mean * mean - covariance * covariance / of_rows)};
 }
 
+// Of all groups; one where all are empty, so that a time can be estimated.
+int64_t CountUnits(std::span<const int64_t> sizes, int64_t unit_rows) {
+  int64_t units = 0;
+  for (const int64_t rows : sizes) units += base::CeilDiv(rows, unit_rows);
+  return std::max<int64_t>(units, 1);
+}
+
+// Rows of tiles that divide those of their group in steps, on average; `least` of them are multiplied in any case.
+double RowsOfTiles(const WorkPlan& work, int step, int least) {
+  // The last step is half filled, on average.
+  if (work.sizes.empty())
+    return std::clamp<double>(work.group_rows / work.estimated_rows + step / 2.0, least, work.tile_m);
+  int64_t all = 0, rows_of_all = 0;
+  for (const int64_t rows : work.sizes) {
+    const int64_t tiles = base::CeilDiv(rows, int64_t{work.tile_m} * work.cluster_m) * work.cluster_m;
+    if (tiles == 0) continue;
+    all += tiles;
+    rows_of_all +=
+        tiles * std::clamp<int64_t>(base::CeilDiv(base::CeilDiv(rows, step), tiles) * step, least, work.tile_m);
+  }
+  return all == 0 ? least : static_cast<double>(rows_of_all) / static_cast<double>(all);
+}
+
 constexpr double kFewTiles = 8;  // rows of tiles of a group; many leave little to save by dividing rows
 
 // Columns of products: in short ones threads take too long to store the rows of a panel that is not full. Next to sums
@@ -62,7 +85,7 @@ bool DividesBlocks(int blocks, double tiles) {
 
 }  // namespace
 
-WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
+WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule, std::span<const int64_t> sizes) {
   const auto tiles_of = [](int64_t extent, int64_t tile, int64_t cluster) {
     return base::CeilDiv(extent, tile * cluster) * cluster;
   };
@@ -94,7 +117,10 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule) {
     plan.estimated_rows = static_cast<double>(plan.tile_rows);
     const auto of_group = [&](int64_t all) { return static_cast<double>(all) / static_cast<double>(groups); };
     plan.group_rows = masked ? kMaskedPart * static_cast<double>(contraction.group_rows) : of_group(contraction.m);
-    if (!masked) {
+    if (!sizes.empty()) {
+      plan.sizes = sizes;
+      plan.estimated_rows = of_group(CountUnits(sizes, unit_rows)) * schedule.cluster_m;
+    } else if (!masked) {
       const UnitsOfGroup estimate = EstimateUnits(plan.group_rows / static_cast<double>(unit_rows), groups);
       plan.estimated_rows = std::min(estimate.mean, std::max(1.0, of_group(units))) * schedule.cluster_m;
       plan.tile_deviation = std::sqrt(estimate.variance * static_cast<double>(groups)) * schedule.cluster_m *
@@ -118,10 +144,10 @@ RowDivision DivideRows(const WorkPlan& work, const Contraction& contraction, con
   if (!work.ContinuesGroups() || target.mma.AccumulatesInTensorMemory()) return {};
   const int tile = work.tile_m, block = target.mma.most_rows;
   const double tiles = work.group_rows / (tile * work.cluster_m);
-  // The last step of a tile is half filled, on average. `saved`: time, of that of products which are left out.
+  // `saved`: time, of that of products which are left out.
   const auto divided = [&](int step, int least, double saved) {
-    const double rows = std::clamp<double>(work.group_rows / work.estimated_rows + step / 2.0, least, tile);
-    return RowDivision{.step = step, .multiplied = 1 - saved * (1 - rows / tile), .deviation = kTilesOfFewerRows};
+    const double part = RowsOfTiles(work, step, least) / tile;
+    return RowDivision{.step = step, .multiplied = 1 - saved * (1 - part), .deviation = kTilesOfFewerRows};
   };
   if (schedule.rows == RowSide::kM)
     return DividesBlocks(tile / block, tiles) ? divided(block, block, kSavedByBlock) : RowDivision{};

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "compiler/contraction/contraction.h"
@@ -38,8 +39,9 @@ struct WorkPlan {
   // Tiles along m of one matrix as estimates take them: of groups of rows, whose sizes only the device knows, an
   // average.
   double estimated_rows = 0;
-  double tile_deviation = 0;  // standard deviation of all tiles, where only the device knows how many there are
-  double group_rows = 0;      // of a group, on average, where only the device knows them
+  double tile_deviation = 0;         // standard deviation of all tiles, where only the device knows how many there are
+  double group_rows = 0;             // of a group, on average, where only the device knows them
+  std::span<const int64_t> sizes{};  // of groups, where estimates know them: the caller's
   // Bulk copies of A go on with rows of the next group where one ends.
   bool ContinuesGroups() const { return source == ir::WorkSource::kGroups || source == ir::WorkSource::kMaskedGroups; }
   int64_t Tiles() const { return tile_rows * tile_columns * batches; }
@@ -56,8 +58,9 @@ struct WorkPlan {
   int64_t PartsOn(int64_t ctas) const { return cluster_k * (Tiles() < ctas ? slices : 1); }
 };
 
-// REQUIRES: `contraction` is of this schedule.
-WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule);
+// REQUIRES: `contraction` is of this schedule. `sizes`, if any, are the rows of each group: for estimates, which take
+// an average otherwise. The kernel does not depend on them. They outlive the plan.
+WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule, std::span<const int64_t> sizes = {});
 // REQUIRES: `problem` is complete.
 WorkPlan PlanWork(const Problem& problem, const Schedule& schedule);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "compiler/compile.h"
@@ -11,13 +12,17 @@
 namespace laneshift::compiler {
 namespace {
 
-WorkPlan WorkOf(const char* problem, const char* schedule) {
-  return PlanWork(*ParseProblem(problem), ParseSchedule(schedule)->value);
+using Sizes = std::vector<int64_t>;  // rows of each group
+
+WorkPlan WorkOf(const char* problem, const char* schedule, std::span<const int64_t> sizes = {}) {
+  const Schedule chosen = ParseSchedule(schedule)->value;
+  return PlanWork(ContractionOf(*ParseProblem(problem), chosen), chosen, sizes);
 }
-RowDivision DivisionOf(const char* problem, const char* schedule, const char* target = "sm_90a") {
+RowDivision DivisionOf(const char* problem, const char* schedule, const char* target = "sm_90a",
+                       std::span<const int64_t> sizes = {}) {
   const Schedule chosen = ParseSchedule(schedule)->value;
   const Contraction contraction = ContractionOf(*ParseProblem(problem), chosen);
-  return DivideRows(PlanWork(contraction, chosen), contraction, chosen, target::NamedTarget(target));
+  return DivideRows(PlanWork(contraction, chosen, sizes), contraction, chosen, target::NamedTarget(target));
 }
 WorkDivision SharesOf(const char* problem, const char* schedule, int64_t most) {
   return DivideWork(WorkOf(problem, schedule), most);
@@ -87,6 +92,34 @@ TEST(DivideRows, TakesColumnsOfProducts) {
   EXPECT_EQ(LikelyTiles(work, division), (std::vector{60 - 0.7 * deviation, 60 + 0.7 * deviation}));
 }
 
+// Each group has its tiles, all of the same rows, so their average is exact. Those of an empty group do not count.
+TEST(DivideRows, TakesTheRowsOfKnownGroups) {
+  constexpr const char* kColumns = "grouped_gemm groups=6 m=1536 n=200 k=1024";
+  const Sizes six = {256, 20, 0, 600, 380, 280};
+  const RowDivision columns = DivisionOf(kColumns, "tile=128x64 rows=n", "sm_90a", six);
+  // 2 tiles of 128 rows, one of 64 (the narrowest products), 5 of 128, 3 of 128 and 3 of 96.
+  EXPECT_DOUBLE_EQ(columns.multiplied, (2 * 128 + 64 + 5 * 128 + 3 * 128 + 3 * 96) / 14.0 / 128);
+  EXPECT_EQ(columns.step, 16);
+  EXPECT_EQ(columns.step, DivisionOf(kColumns, "tile=128x64 rows=n").step) << "a kernel does not depend on sizes";
+  constexpr const char* kBlocks = "grouped_gemm groups=4 m=1536 n=200 k=1024 a=e4m3 d=bf16 scale=block";
+  const Sizes four = {250, 60, 0, 1226};
+  const RowDivision blocks = DivisionOf(kBlocks, "tile=192x64", "sm_90a", four);
+  // 2 tiles of 128 rows, one of 64, and 7 of 192.
+  EXPECT_DOUBLE_EQ(blocks.multiplied, 1 - 0.5 * (1 - (2 * 128 + 64 + 7 * 192) / 10.0 / 192));
+  EXPECT_EQ(blocks.step, 64);
+  EXPECT_EQ(blocks.step, DivisionOf(kBlocks, "tile=192x64").step);
+}
+
+// Tiles of both CTAs of a cluster have rows of the group.
+TEST(DivideRows, TakesTheRowsOfKnownGroupsInClusters) {
+  const Sizes sizes = {300, 200, 0, 12};
+  // 4 tiles of 80 rows, as 256 rows are not enough for 300; 2 of 112; 2 of 64, the narrowest products.
+  EXPECT_DOUBLE_EQ(
+      DivisionOf("grouped_gemm groups=4 m=512 n=200 k=1024", "tile=128x64 rows=n cluster=2x1", "sm_90a", sizes)
+          .multiplied,
+      (4 * 80 + 2 * 112 + 2 * 64) / 8.0 / 128);
+}
+
 // Sizes of groups are unknown: one more row of tiles for each group that can have rows.
 TEST(PlanWork, BoundsTheTilesOfGroups) {
   const WorkPlan work = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64", "tile=64x64 d_store=rows");
@@ -138,6 +171,33 @@ TEST(PlanWork, EstimatesHowFarTheTilesOfGroupsMayDiffer) {
   EXPECT_EQ(LikelyTiles(small, {}), std::vector{64.0 * 4}) << "one row of tiles each, whatever its size is";
   EXPECT_EQ(LikelyTiles(WorkOf("grouped_gemm groups=1 m=300 n=200 k=64", "tile=64x64"), {}), std::vector{5.0 * 4});
   EXPECT_EQ(LikelyTiles(WorkOf("gemm m=300 n=200 k=64", "tile=64x64"), {}), std::vector{5.0 * 4});
+}
+
+// Estimates that are given the sizes count tiles; what the kernel depends on is as without them.
+TEST(PlanWork, CountsTheTilesOfKnownGroups) {
+  constexpr const char* kGroups = "grouped_gemm groups=4 m=300 n=200 k=64";
+  const Sizes sizes = {130, 0, 64, 106};
+  const WorkPlan work = WorkOf(kGroups, "tile=64x64", sizes), unknown = WorkOf(kGroups, "tile=64x64");
+  EXPECT_DOUBLE_EQ(work.EstimatedTiles(), (3 + 0 + 1 + 2) * 4);
+  EXPECT_EQ(work.tile_deviation, 0);
+  EXPECT_EQ(LikelyTiles(work, {}), std::vector{24.0});
+  EXPECT_EQ(work.Tiles(), unknown.Tiles());
+  EXPECT_EQ(work.batches, unknown.batches);
+  EXPECT_GT(unknown.tile_deviation, 0);
+  const WorkPlan clusters = WorkOf(kGroups, "tile=64x64 cluster=2x1", sizes);
+  EXPECT_DOUBLE_EQ(clusters.EstimatedTiles(), (2 + 0 + 1 + 1) * 2 * 4) << "units of 128 rows";
+  EXPECT_EQ(clusters.tile_deviation, 0);
+  Sizes few(64);
+  few[10] = 2, few[40] = 1;
+  EXPECT_DOUBLE_EQ(WorkOf("grouped_gemm groups=64 m=3 n=200 k=64", "tile=64x64", few).EstimatedTiles(), 2 * 4)
+      << "of all 64 groups, not of as many as there are rows";
+  const Sizes masked_sizes = {300, 0, 1, 65};
+  const WorkPlan masked = WorkOf("grouped_gemm groups=4 m=300 n=200 k=64 layout=masked", "tile=64x64", masked_sizes);
+  EXPECT_DOUBLE_EQ(masked.EstimatedTiles(), (5 + 0 + 1 + 2) * 4);
+  EXPECT_EQ(masked.tile_deviation, 0);
+  EXPECT_EQ(masked.Tiles(), 5 * 4 * 4) << "all that there is room for";
+  const Sizes none(4);
+  EXPECT_DOUBLE_EQ(WorkOf(kGroups, "tile=64x64", none).EstimatedTiles(), 4) << "a kernel without work has a time, too";
 }
 
 TEST(PlanWork, CutsKIntoAtMostItsBlocks) {

@@ -160,6 +160,15 @@ std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const Host
   return groups;
 }
 
+Result<std::vector<int64_t>> SizesOfGroups(const Problem& problem, const std::string& sizes) {
+  HostOperands operands;
+  LS_TRY(DivideRows(problem, sizes, 0, operands));
+  std::vector<int64_t> rows;
+  for (const auto& [begin, end] : RowsOfGroups(std::get<GroupedGemmProblem>(problem), operands))
+    rows.push_back(end - begin);
+  return rows;
+}
+
 std::vector<int64_t> ScaleShiftsOfGroups(const GroupedGemmProblem& problem, const std::vector<RowRange>& groups) {
   std::vector<int64_t> shifts;
   int64_t next = 0;  // block

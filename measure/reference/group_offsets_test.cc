@@ -92,6 +92,33 @@ TEST(GroupSizes, OfMaskedGroupsAreThoseOfEach) {
   for (const int64_t size : SizesFor(problem, "random:3")) EXPECT_LE(size, 120);
 }
 
+// What estimates are given is what kernels take.
+TEST(SizesOfGroups, AreTheRowsOfEach) {
+  const auto sizes = [](const char* problem, const char* text) {
+    const auto rows = SizesOfGroups(*ParseProblem(problem), text);
+    EXPECT_TRUE(rows.has_value()) << rows.error().message;
+    return rows ? *rows : std::vector<int64_t>{};
+  };
+  constexpr const char* kGroups = "grouped_gemm groups=4 m=1002 n=8 k=8";
+  EXPECT_EQ(sizes(kGroups, "3,0,5,0"), (std::vector<int64_t>{3, 0, 5, 0}));
+  EXPECT_EQ(sizes(kGroups, "uniform"), (std::vector<int64_t>{251, 251, 250, 250}));
+  EXPECT_EQ(sizes(kGroups, "zipf:1"), SizesFor(*ParseProblem(kGroups), "zipf:1"));
+  EXPECT_EQ(sizes("grouped_gemm groups=3 m=120 n=8 k=8 layout=masked", "7,0,120"), (std::vector<int64_t>{7, 0, 120}));
+  EXPECT_EQ(sizes("grouped_gemm groups=3 m=8 n=8 k=90 layout=k", "70,0,20"), (std::vector<int64_t>{70, 0, 20}));
+}
+
+TEST(SizesOfGroups, MistakesAreNamed) {
+  const auto message = [](const char* problem, const char* text) {
+    const auto rows = SizesOfGroups(*ParseProblem(problem), text);
+    return rows ? std::string() : rows.error().message;
+  };
+  EXPECT_NE(message("gemm m=1 n=1 k=1", "uniform").find("a gemm has no groups"), std::string::npos);
+  EXPECT_NE(message("grouped_gemm groups=2 m=10 n=8 k=8", "1,2,3").find("has 3 sizes, but groups=2"),
+            std::string::npos);
+  EXPECT_NE(message("grouped_gemm groups=2 m=10 n=8 k=8", "5,6").find("the first 2 groups have 11 rows, but m=10"),
+            std::string::npos);
+}
+
 // laneshift/problem.h: clamped to 0 ... m, and no smaller than the one before.
 TEST(RowsOfGroups, AreValidWhateverIsInMemory) {
   constexpr const char* kText = "grouped_gemm groups=3 m=10 n=8 k=8";

@@ -9,6 +9,7 @@
 
 #include "autotune/ranking.h"
 #include "base/text.h"
+#include "measure/reference/group_offsets.h"
 #include "runtime/engine_parts.h"
 #include "runtime/schedule_choice.h"
 #include "tools/compilation.h"
@@ -48,15 +49,17 @@ the full rate of the tensor cores, or of operands and output once through memory
 
 struct ExplainOptions {
   std::vector<std::string> words, include, facts;
-  std::string target, schedule;
+  std::string target, schedule, group_sizes;
   size_t top = 10;
   ScheduleView view = ScheduleView::kShort;
   bool json = false, refused = false;
 };
 
-// The device of the prediction, and the schedule that `run` uses there.
+// The device of the prediction, the sizes of groups, if they are given, and the schedule that `run` uses there, which
+// does not depend on them.
 struct Subject {
   LookedDevice device;
+  std::vector<int64_t> group_sizes{};
   std::optional<runtime::ChosenSchedule> chosen{};  // nothing: nothing fits
 
   const target::Target& target() const { return chosen ? *chosen->target : *device.target; }
@@ -103,7 +106,7 @@ std::optional<RivalSchedule> RivalOf(const Problem& problem, const Schedule& tak
     const autotune::Machine& machine = subject.device.machine;
     const auto best = autotune::ChooseSchedule(problem, {}, subject.target(), machine);
     if (best && *best != taken) {
-      const auto prediction = autotune::PredictTime(problem, *best, subject.target(), machine);
+      const auto prediction = autotune::PredictTime(problem, *best, subject.target(), machine, subject.group_sizes);
       if (prediction) return RivalSchedule{"The best schedule without this constraint", *best, *prediction};
     }
   }
@@ -121,7 +124,7 @@ std::optional<AdvisedSchedule> AdviceOn(const Problem& problem, const Ranking& r
                                         bool constrained) {
   if (!subject.chosen) return std::nullopt;
   const Schedule& taken = subject.chosen->schedule;
-  auto advice = autotune::Advise(problem, taken, subject.target(), subject.device.machine);
+  auto advice = autotune::Advise(problem, taken, subject.target(), subject.device.machine, subject.group_sizes);
   if (!advice) return std::nullopt;
   AdvisedSchedule advised{.schedule = taken, .target = &subject.target(), .advice = std::move(*advice)};
   advised.rival = RivalOf(problem, taken, advised.advice.prediction.us, ranking, subject, constrained);
@@ -260,8 +263,12 @@ Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
   LS_ASSIGN(const std::vector<Problem> problems, CollectProblems(options.words, {}, reader));
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
-  LS_ASSIGN(const Subject subject, SubjectOf(problems[0], constraint, options.facts, reader));
-  const Ranking ranking = autotune::RankSchedules(problems[0], constraint, subject.target(), subject.device.machine);
+  LS_ASSIGN(Subject subject, SubjectOf(problems[0], constraint, options.facts, reader));
+  if (!options.group_sizes.empty()) {
+    LS_ASSIGN(subject.group_sizes, measure::SizesOfGroups(problems[0], options.group_sizes));
+  }
+  const Ranking ranking = autotune::RankSchedules(problems[0], constraint, subject.target(), subject.device.machine,
+                                                  autotune::RingDepths::kUsual, subject.group_sizes);
   const auto advised = AdviceOn(problems[0], ranking, subject, constraint.fixed != 0);
   if (options.json) {
     PrintJson(problems[0], subject, ranking, advised, options);
@@ -283,6 +290,7 @@ Verb AddExplain(CLI::App& app, const Settings& settings) {
   verb->add_option("--schedule", options->schedule,
                    "a complete or partial schedule: only candidates that agree with it")
       ->type_name("SCHEDULE");
+  AddGroupSizes(*verb, options->group_sizes);
   AddInclude(*verb, options->include);
   verb->add_option("--fact", options->facts,
                    "suppose a fact of the timing model (docs/timing-model.md) instead of the device's; repeatable")

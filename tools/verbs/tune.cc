@@ -11,6 +11,7 @@
 #include "autotune/tuner.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "measure/reference/group_offsets.h"
 #include "tools/device_options.h"
 #include "tools/exit_code.h"
 #include "tools/interrupt.h"
@@ -81,7 +82,7 @@ class Batch {
         trials_[i] = progress.trials;
         line_.Show(progress, i, tune_.max_seconds);
       };
-      Settle(i, autotune::Tune(problems_[i], worker, store, tune));
+      Settle(i, TuneOne(problems_[i], tune, worker, store));
     }
   }
 
@@ -118,6 +119,14 @@ class Batch {
   }
 
  private:
+  Result<autotune::TuneOutcome> TuneOne(const Problem& problem, autotune::TuneOptions& tune,
+                                        autotune::WorkerClient& worker, store::Store& store) {
+    if (!options_.group_sizes.empty()) {
+      LS_ASSIGN(tune.group_sizes, measure::SizesOfGroups(problem, options_.group_sizes));
+    }
+    return autotune::Tune(problem, worker, store, tune);
+  }
+
   void Settle(size_t index, Result<autotune::TuneOutcome> outcome) {
     line_.Clear();
     const std::lock_guard lock(mutex_);
