@@ -80,6 +80,8 @@ Status RoleVerifier::CheckExpect(const Op& op) {
   int& expected = values_[op.operands[0]].expected_bytes;
   if (expected != 0) return Broken(11, Cat("slot %", op.operands[0], " expects bytes twice"));
   expected = bytes;
+  if (op.operands.size() > 2) return Broken(8, "a slot, and the rows of its tile that count");
+  if (op.operands.size() > 1) values_[op.operands[0]].rows_expected = op.operands[1];
   const bool by_pair = program_.FillingCtas(ChannelOfSlot(op.operands[0])) > 1;
   if (op.As<ExpectAttrs>().leader != by_pair)
     return Broken(8, "the leader of a pair expects bytes; without pairs every CTA does");

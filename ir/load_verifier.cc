@@ -39,6 +39,7 @@ Status RoleVerifier::FillByBoxes(const Op& op, int tile, Binding map, MulticastS
   const SharedLayout& box = program_.FindParam(map)->box;
   const auto* pixels = std::get_if<PixelLoadAttrs>(&op.attrs);
   const int bytes = pixels != nullptr ? pixels->Bytes(slot.layout, box) : BoxBytes(slot.layout, box);
+  if (op.LeavesOutRows()) parts *= program_.CopiesOf(op);
   values_[op.operands[0]].tma_bytes += bytes * parts * program_.FillingCtas(ChannelOfSlot(op.operands[0]));
   if (HasBox(slot.layout, box, parts, pixels != nullptr)) return Ok();
   return Broken(9, Cat("the box of ", PrintBinding(map), " is not a column of tile ", slot.name));
@@ -58,6 +59,7 @@ Status RoleVerifier::CheckLoad(const Op& op) {
     return Broken(8, "only a multicast is of a whole tile");
   if (attrs.gathers && (op.kind == OpKind::kTmaLoad || attrs.operand != Operand::kA || attrs.transposed))
     return Broken(8, "only loads by threads gather, and only rows of A");
+  if (op.LeavesOutRows()) LS_TRY(CheckRowsLeftOut(op));
   if (attrs.component == OperandComponent::kMetadata && attrs.operand != Operand::kA)
     return Broken(8, "only A has metadata");
   LS_TRY(FillTile(op, attrs.tile));
@@ -76,6 +78,19 @@ Status RoleVerifier::CheckLoad(const Op& op) {
   if (attrs.gathers) LS_TRY(Needs({Binding::kRowIndicesA, Binding::kStoredRowsA}));
   if (attrs.taps) LS_TRY(Needs({Binding::kRowB, Binding::kChannels, Binding::kTapsS, Binding::kTapsR}));
   return NeedsBounds(attrs.operand);
+}
+
+// Rows that are not multiplied.
+Status RoleVerifier::CheckRowsLeftOut(const Op& op) {
+  const auto& attrs = op.As<LoadAttrs>();
+  if (op.operands.size() > kTmaLoadOperands + 1)
+    return Broken(8, "a copy has a slot, an inner and an outer index, a batch, and rows of the tile that count");
+  if (attrs.operand != Operand::kA || attrs.component != OperandComponent::kElements || work_.row_step == 0)
+    return Broken(8, "only where tiles divide the rows of groups may some of a tile not be loaded, and only rows of A");
+  if (ChannelOfSlot(op.operands[0]).tiles[static_cast<size_t>(attrs.tile)].layout.outer_axis != Axis::kM)
+    return Broken(9, "boxes of A have rows of it only where these are contiguous along k");
+  values_[op.operands[0]].rows_loaded = op.operands.back();
+  return Ok();
 }
 
 // Asynchronous copies, each of a piece of a row.

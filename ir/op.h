@@ -84,6 +84,7 @@ struct WorkAttrs {
   int row_step = 0;  // rows of a group are divided evenly among its tiles, in multiples of so many; 0: tiles are full
   bool operator==(const WorkAttrs&) const = default;
 };
+inline constexpr size_t kTmaLoadOperands = 4;   // of `tma.load`: slot, inner, outer, batch; then rows
 inline constexpr size_t kWorkTileOperands = 3;  // of `work`: rows, columns, batches; then see ops.def
 inline constexpr int kWorkTileArguments = 3;    // of its body: row, column, batch
 inline constexpr int kWorkSliceArguments = 5;   // where tiles are cut, after those
@@ -535,6 +536,8 @@ struct Op {
   }
   // Of a loop: whether an operand says how many rows of the tile count in it.
   bool CountsRows() const { return kind == OpKind::kFor && operands.size() > 2; }
+  // Whether a bulk copy leaves out boxes of rows that are not multiplied.
+  bool LeavesOutRows() const { return kind == OpKind::kTmaLoad && operands.size() > kTmaLoadOperands; }
   // How many such ops make up a block of K.
   int PartsOfBlock() const {
     const auto* mma = std::get_if<MmaScaledAttrs>(&attrs);

@@ -113,6 +113,12 @@ int Program::Parts(MulticastScope to) const {
   return to == MulticastScope::kM || to == MulticastScope::kN ? Arrivals(to) : 1;
 }
 
+int Program::CopiesOf(const Op& load) const {
+  if (!load.LeavesOutRows()) return 1;
+  const auto& attrs = load.As<LoadAttrs>();
+  return tile_m / (attrs.whole ? 1 : Parts(attrs.to)) / FindParam(attrs.Map())->box.outer;
+}
+
 int Program::Arrivals(MulticastScope to) const {
   switch (to) {
     case MulticastScope::kOwn:

@@ -169,6 +169,8 @@ struct Program {
   int ClusterSize() const { return cluster_m * cluster_n * cluster_k; }
   // How many boxes, each multicast along m or n, make up a shared tile; 1 for kOwn.
   int Parts(MulticastScope to) const;
+  // Of a bulk load, the copies that bring a column of the tile, or of the CTA's part of it.
+  int CopiesOf(const Op& load) const;
   // Arrivals at one barrier of a slot if every CTA (for commits, every pair) arrives once at the barriers of `to`.
   int Arrivals(MulticastScope to) const;
   // Whether clusters steal work (CLC): then the grid has one cluster for each tile of a cluster.

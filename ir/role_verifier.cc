@@ -164,6 +164,8 @@ Status RoleVerifier::CloseRegion(const std::vector<ValueId>& defined) {
       return Broken(
           11, Cat("slot %", id, " expects ", value.expected_bytes, " bytes, but bulk copies bring ", value.tma_bytes));
     }
+    if (program_.stage == Stage::kLowered && value.rows_loaded != value.rows_expected)
+      return Broken(11, Cat("slot %", id, " expects other rows of A than bulk copies bring"));
   }
   return Ok();
 }

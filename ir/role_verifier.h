@@ -46,7 +46,9 @@ class RoleVerifier {
     FragmentLayout fragment{};              // of a fragment
     bool integers = false;                  // of a fragment: its elements are s32
     int tma_bytes = 0, expected_bytes = 0;  // loaded into and announced for a slot, lowered
-    bool on_their_way = false;              // asynchronous copies of threads into a slot
+    // How many rows of A count for the slot's copies, and for the bytes that are announced; kNoValue: all.
+    ValueId rows_loaded = kNoValue, rows_expected = kNoValue;
+    bool on_their_way = false;  // asynchronous copies of threads into a slot
   };
   // What one role does with one channel.
   struct Use {
@@ -116,6 +118,7 @@ class RoleVerifier {
   Status FillByBoxes(const Op& op, int tile, Binding map, MulticastScope to, int parts);
   Status CheckMulticastScope(MulticastScope to) const;
   Status CheckLoad(const Op& op);
+  Status CheckRowsLeftOut(const Op& op);
   Status CheckPieces(const Op& op);
   Status CheckFindRows(const Op& op) const;
   Status CheckLoadRows(const Op& op);

@@ -1,8 +1,9 @@
-// Rows of groups that are divided evenly among the group's tiles (`row_step` of ir::WorkAttrs), where they are columns of
-// products (ADR 0082): all tiles of a group have the same multiple of a step of them, or fewer in the last, and their
-// products are as wide.
+// Rows of groups that are divided evenly among the group's tiles (`row_step` of ir::WorkAttrs), where they are columns
+// of products (ADR 0082): all tiles of a group have the same multiple of a step of them, or fewer in the last, and
+// their products are as wide.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "base/integer_math.h"
@@ -19,6 +20,23 @@ inline std::vector<int> ProductWidths(int rows) {
   std::vector<int> widths = {rows};
   for (int width = base::RoundUp(rows, step) - step; 2 * width >= rows; width -= step) widths.push_back(width);
   return widths;
+}
+
+// The rows of a tile of `rows` that are multiplied whatever its group has.
+inline int LeastRows(int rows, bool along_n) {
+  constexpr int kBlock = 64;  // of warpgroups
+  return along_n ? ProductWidths(rows).back() : std::min(rows, kBlock);
+}
+
+// Rows of each bulk copy that brings `rows` of a tile, so that what is not multiplied need not be loaded: a block of a
+// warpgroup, or with rows along n a quarter of the tile, or half of it. Copies of fewer rows take the loader too long.
+inline int RowsOfCopy(int rows, bool along_n) {
+  constexpr int kBlock = 64, kLeastTile = 128, kPattern = 8;  // rows of a swizzle's pattern
+  if (!along_n) return rows % kBlock == 0 ? kBlock : rows;
+  for (const int copies : {4, 2}) {
+    if (rows >= kLeastTile && rows % (copies * kPattern) == 0) return rows / copies;
+  }
+  return rows;
 }
 
 }  // namespace laneshift::ir

@@ -33,7 +33,7 @@
 //  8. Attributes are those of the op's row and in range; references point at something that exists.
 //  9. What an op reads from the runtime (maps, pointers, pitches, strides, bounds, scales) is declared. A
 //     tensor map's box is a column of the tile that it fills; if several CTAs multicast the tile, as many boxes
-//     as there are such CTAs make up a column.
+//     as there are such CTAs make up a column, or if rows of it may be left out, a number of boxes for each of them.
 // 10. Every channel has a role that produces it and one that consumes it, no role does both but of partial sums, and
 //     every tile is loaded; only one role reserves and retires a private ring.
 //     Lowered: each barrier awaits the arrivals that the roles make.
@@ -44,7 +44,7 @@
 //     later. A role holds no more slots than the ring has, a lag is shorter than the ring, and lagging releases are
 //     drained. A slot that asynchronous copies of threads fill is sent late; then the role sends all slots of the
 //     channel late, and drains them after the last. Lowered: nothing uses a cursor's slot after its advance, and the
-//     bytes expected are those that bulk copies bring.
+//     bytes expected are those that bulk copies bring, of the same rows if some are left out.
 // 12. An MMA's tiles have the operands' type, or any 8-bit one if that is 8-bit, and hold the program's tile from
 //     the MMA's first row on (of a sparse A half of K), its accumulator the tile's rows and columns, its metadata
 //     those of all rows; fragments are inside the

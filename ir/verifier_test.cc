@@ -41,6 +41,7 @@ constexpr std::string_view kGrouped = "gemm_grouped_sm_90a_scheduled";
 constexpr std::string_view kGroupedBulk = "gemm_grouped_bulk_sm_90a_scheduled";
 constexpr std::string_view kGroupedBlocks = "gemm_grouped_blocks_sm_90a_scheduled";
 constexpr std::string_view kDividedRows = "gemm_divided_rows_sm_90a_scheduled";
+constexpr std::string_view kDividedRowsLowered = "gemm_divided_rows_sm_90a_lowered";
 constexpr std::string_view kMaskedGroups = "gemm_masked_sm_100a_scheduled";
 constexpr std::string_view kRows = "gemm_rows_sm_90a_scheduled";
 constexpr std::string_view kRowScaled = "gemm_row_scaled_sm_90a_scheduled";
@@ -102,6 +103,7 @@ TEST(Verifier, AcceptsTheGoldenPrograms) {
                                       kGroupedBulk,
                                       kGroupedBlocks,
                                       kDividedRows,
+                                      kDividedRowsLowered,
                                       kMaskedGroups,
                                       kQuantized,
                                       kParts,
@@ -377,6 +379,17 @@ constexpr Broken kBroken[] = {
      "only where tiles divide the rows of groups may some of a tile not be multiplied"},
     {8, kGroupedBlocks, "= %63, %62, %44 step=1", "= %63, %62, %44, %44 step=1",
      "a loop has a first index, an end, and rows of the tile that count"},
+    {8, kGrouped, "%12, %14 tile=a", "%12, %14, %12 tile=a",
+     "only where tiles divide the rows of groups may some of a tile not be loaded, and only rows of A"},
+    {8, kDividedRows, "%13, %7 tile=b", "%13, %7, %10 tile=b",
+     "only where tiles divide the rows of groups may some of a tile not be loaded, and only rows of A"},
+    {8, kDividedRows, "%14, %10 tile=a", "%14, %10, %10 tile=a",
+     "a copy has a slot, an inner and an outer index, a batch, and rows of the tile that count"},
+    {9, kDividedRows, "map_a box=bf16[m:32", "map_a box=bf16[m:48", "the box of map_a is not a column of tile a"},
+    {8, kDividedRowsLowered, "expect %22, %10 bytes", "expect %22, %10, %10 bytes",
+     "a slot, and the rows of its tile that count"},
+    {11, kDividedRowsLowered, "expect %22, %10 bytes", "expect %22 bytes",
+     "slot %22 expects other rows of A than bulk copies bring"},
     {10, kDividedRows, "raster=8 source=groups row_step=16", "raster=8 source=groups row_step=8",
      "its tiles are not those of the roles before it, in their order"},
     {10, kScheduled, "raster=8", "raster=4", "its tiles are not those of the roles before it, in their order"},

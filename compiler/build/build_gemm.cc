@@ -212,7 +212,7 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
   const bool along_both = schedule.cluster_m > 1 && schedule.cluster_n > 1;
   const bool whole = scales_in_slots && !target.mma.AccumulatesInTensorMemory() && !along_both;
   const OperandParts cluster(schedule, ir::HasSplitGateUp(contraction.epilogue()), whole);
-  const MatrixOperand a = MatrixOperandOf(contraction, schedule, Operand::kA, target);
+  MatrixOperand a = MatrixOperandOf(contraction, schedule, Operand::kA, target);
   const MatrixOperand b = MatrixOperandOf(contraction, schedule, Operand::kB, target);
   const bool resident = schedule.b_keep > 0;
   const ir::RowMap rows = contraction.grouped ? ir::RowMap::kGroups : ir::RowMap::kMatrix;
@@ -231,6 +231,9 @@ ir::Program BuildGemm(const Contraction& contraction, const Schedule& schedule, 
                     .k = {.tile_k = schedule.tile_k}};
   const bool early = schedule.early == EarlyLoads::kB;
   const bool gathers = contraction.a.indexed && schedule.a_load == LoadPath::kTma;
+  // The first products of a tile whose sums are promoted may be issued early, and are of all of its rows.
+  const bool by_rows = schedule.a_load == LoadPath::kTma && a.tile.outer_axis == ir::Axis::kM;
+  if (parts.row_step > 0 && by_rows && !parts.terms.promotes) a.LeaveOutRows(cluster, schedule.rows);
   LoadTarget of_a{.path = schedule.a_load, .channel = 0};
   parts.loaders.reserve(5);
   if (gathers) {

@@ -7,6 +7,7 @@
 #include "compiler/legality/check_async.h"
 #include "compiler/legality/tma_addressable.h"
 #include "ir/piece_lanes.h"
+#include "ir/row_steps.h"
 
 namespace laneshift::compiler {
 
@@ -31,6 +32,7 @@ void LoadMatrixTile(Builder& b, const MatrixOperand& matrix, const LoadTarget& t
   const bool halves = matrix.operand == Operand::kB && parts.HasSplitGateUp();
   if (target.path == LoadPath::kTma) {
     at[2] = parts.Start(b, at[2], matrix.operand, parts.BoxOf(tile, matrix.operand).outer);
+    if (matrix.copied_rows > 0) at.push_back(start.rows);
     b.TmaLoad(at, {.tile = target.tile,
                    .operand = matrix.operand,
                    .to = parts.MulticastScopeOf(matrix.operand),
@@ -76,9 +78,17 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
           .piece = path == LoadPath::kAsync ? PieceOf(source, contraction.TileBytes(inner)) : 0};
 }
 
+void MatrixOperand::LeaveOutRows(const OperandParts& parts, RowSide rows) {
+  const int of_part = parts.BoxOf(tile, operand).outer;
+  const int of_copy = ir::RowsOfCopy(of_part, rows == RowSide::kN);
+  if (of_copy < of_part) copied_rows = of_copy;
+}
+
 void MatrixOperand::AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const {
   if (path == LoadPath::kTma) {
-    params.push_back({ir::MapOf(operand), parts.BoxOf(tile, operand)});
+    ir::SharedLayout box = parts.BoxOf(tile, operand);
+    if (copied_rows > 0) box.outer = copied_rows;
+    params.push_back({ir::MapOf(operand), box});
   } else {
     params.insert(params.end(), {{ir::BaseOf(operand), {}}, {ir::PitchOf(operand), {}}, {ir::StrideOf(operand), {}}});
   }
@@ -89,7 +99,8 @@ bool MatrixLoader::KeepsManyAddresses() const {
 }
 
 OperandLoader::LoadBlock MatrixLoader::StartTile(Builder& b, const Corner& corner) const {
-  MatrixStart start{.row = corner.row, .column = corner.column, .depth = ir::kNoValue, .batch = corner.batch};
+  MatrixStart start{
+      .row = corner.row, .column = corner.column, .depth = ir::kNoValue, .batch = corner.batch, .rows = corner.rows};
   if (matrix_.shared) start.batch = corner.HasPartOfK() ? corner.part : b.Constant(0);
   if (matrix_.operand == Operand::kB) start.column = parts_.ColumnOfB(b, corner.column);
   return [this, start](Builder& into, ValueId slot, const KBlock& block, int) {

@@ -20,8 +20,11 @@ struct MatrixOperand {
   bool indexed = false;     // an index vector says which of its rows a row of the product is
   int compression = 1;      // elements of K for each one of the tile
   int piece = 0;            // bytes of an asynchronous copy; 0: it comes otherwise
+  int copied_rows = 0;      // of a bulk copy, where those of a tile that are not multiplied are left out; 0: all
 
   void AddParams(LoadPath path, const OperandParts& parts, std::vector<ir::Param>& params) const;
+  // Bulk copies leave out rows that are not multiplied. REQUIRES: rows are the tile's outer extent.
+  void LeaveOutRows(const OperandParts& parts, RowSide rows);
 };
 
 // What one CTA holds of a tile, as it is stored, or along K where it is transposed on its way.
@@ -31,6 +34,7 @@ MatrixOperand MatrixOperandOf(const Contraction& contraction, const Schedule& sc
 // Where a tile begins in the matrices.
 struct MatrixStart {
   ir::ValueId row, column, depth, batch;
+  ir::ValueId rows = ir::kNoValue;  // of the tile that count
 };
 
 class MatrixLoader final : public OperandLoader {

@@ -47,7 +47,10 @@ void TileLoop::ForEachTile(Builder& b, int pingpong_index, const std::function<v
 Corner TileLoop::FirstCorner(Builder& b) const {
   const ValueId zero = b.Constant(0);
   Corner corner{.row = zero, .column = zero, .batch = zero};
-  if (ir::HasGroups(source)) corner.group_row = corner.first_block = zero;
+  if (ir::HasGroups(source)) {
+    corner.group_row = corner.first_block = zero;
+    corner.rows = b.Constant(tile_m);
+  }
   return corner;
 }
 
@@ -74,6 +77,7 @@ Corner TileLoop::CornerOf(Builder& b, const Tile& tile) const {
     corner.group_row = Builder::Argument(tile.first, ir::kWorkTileArguments + 3);
     corner.row = b.Add({Builder::Argument(tile.first, ir::kWorkTileArguments), corner.group_row});
     corner.first_block = Builder::Argument(tile.first, ir::kWorkTileArguments + 1);
+    corner.rows = RowsOfGroup(tile);
   } else {
     corner.row = b.Mul({Builder::Argument(tile.first, 0), tile.rows});
   }

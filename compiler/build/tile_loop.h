@@ -21,6 +21,7 @@ void ForEach(ir::Builder& b, ir::ValueId count, const std::function<void(ir::Val
 struct Corner {
   ir::ValueId row = ir::kNoValue, column = ir::kNoValue, batch = ir::kNoValue;
   ir::ValueId group_row = ir::kNoValue, first_block = ir::kNoValue;
+  ir::ValueId rows = ir::kNoValue;  // of a group: TileLoop::RowsOfGroup
   ir::ValueId part = ir::kNoValue, part_length = ir::kNoValue, part_blocks = ir::kNoValue;
   ir::ValueId first = ir::kNoValue, end = ir::kNoValue;
   ir::ValueId number = ir::kNoValue, slice = ir::kNoValue, slices = ir::kNoValue;

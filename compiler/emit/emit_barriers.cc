@@ -89,7 +89,11 @@ void RoleEmitter::BarrierWait(const Op& op) {
 
 void RoleEmitter::BarrierExpect(const Op& op) {
   const auto& attrs = op.As<ir::ExpectAttrs>();
-  const auto expect = [&] { e_.MbarrierExpect(Barrier(SlotOf(op), Side::kFull), attrs.bytes); };
+  const auto expect = [&] {
+    Value* barrier = Barrier(SlotOf(op), Side::kFull);
+    if (op.operands.size() == 1) return e_.MbarrierExpect(barrier, attrs.bytes);
+    e_.MbarrierExpect(barrier, b_.CreateSub(e_.C32(attrs.bytes), BytesLeftOut(SlotOf(op), Index(op, 1))));
+  };
   const auto expect_here = [&] { attrs.leader ? e_.If(cx_.cluster->IsLeader(), expect) : expect(); };
   if (role_.elected) return expect_here();
   // One thread for the role. What others copy may come before: the phase does not end without this arrival.

@@ -1,6 +1,7 @@
 // Tiles of operands into rings, and the copies and reductions of the packing and reduction kernels.
 #include "compiler/emit/emit_place.h"
 #include "compiler/emit/emit_role.h"
+#include "ir/row_steps.h"
 
 namespace laneshift::compiler {
 namespace {
@@ -28,19 +29,47 @@ void RoleEmitter::TmaLoad(const Op& op) {
   const SharedLayout& layout = LayoutOf(slot, attrs.tile);
   Value* tile = Tile(slot, attrs.tile);
   Value* map = cx_.Param(attrs.Map());
-  Value* part = attrs.whole ? nullptr : PartOffset(attrs.to, layout, RowsOfBox(attrs.Map()));
+  const int rows = RowsOfBox(attrs.Map());
+  const int rows_of_part = attrs.whole ? layout.outer : layout.outer / cx_.program.Parts(attrs.to);
+  Value* part = attrs.whole ? nullptr : PartOffset(attrs.to, layout, rows_of_part);
   if (part != nullptr) tile = e_.Offset(tile, part);
-  const auto copy = [&] {
+  const auto copy_rows = [&](int first) {
+    Value* outer = first == 0 ? Index(op, 2) : b_.CreateAdd(Index(op, 2), e_.C32(static_cast<uint32_t>(first)));
     for (int column = 0; column < layout.Columns(); ++column) {
       Value* inner = b_.CreateAdd(Index(op, 1), e_.C32(column * layout.ColumnElements()));
-      std::vector<Value*> at = {inner, Index(op, 2), Index(op, 3)};
+      std::vector<Value*> at = {inner, outer, Index(op, 3)};
       // A dimension of two between k and the columns: the rows of the box alternate between the halves.
       if (attrs.halves) at.insert(at.begin() + 1, e_.C32(0));
-      e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes())), BarrierOfLoads(slot), map, at,
-                     cx_.cluster->CopyMask(attrs.to));
+      e_.TmaLoadTile(e_.Offset(tile, e_.C32(column * layout.ColumnBytes() + first * layout.Span())),
+                     BarrierOfLoads(slot), map, at, cx_.cluster->CopyMask(attrs.to));
+    }
+  };
+  const auto copy = [&] {
+    if (!op.LeavesOutRows()) return copy_rows(0);
+    Value* count = RowsMultiplied(Index(op, ir::kTmaLoadOperands));
+    Value* before = part == nullptr ? e_.C32(0) : b_.CreateMul(PlaceAlong(attrs.to), e_.C32(rows_of_part));
+    for (int first = 0; first < rows_of_part; first += rows) {
+      Value* row = b_.CreateAdd(before, e_.C32(static_cast<uint32_t>(first)));
+      e_.If(b_.CreateICmpULT(row, count), [&] { copy_rows(first); });
     }
   };
   attrs.whole ? e_.If(b_.CreateICmpEQ(PlaceAlong(attrs.to), e_.C32(0)), copy) : copy();
+}
+
+// Of the rows of a tile of a group that count, those that are multiplied.
+Value* RoleEmitter::RowsMultiplied(Value* rows) {
+  const int least = ir::LeastRows(cx_.program.tile_m, cx_.program.row_axis == ir::Axis::kN);
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, rows, e_.C32(static_cast<uint32_t>(least)));
+}
+
+// Of the slot's tile of A, whose boxes are loaded as far as rows of it are multiplied.
+Value* RoleEmitter::BytesLeftOut(const Slot& slot, Value* rows) {
+  const SharedLayout& layout = LayoutOf(slot, 0);
+  const auto constant = [&](int value) { return e_.C32(static_cast<uint32_t>(value)); };
+  const int box = RowsOfBox(ir::Binding::kMapA);
+  Value* loaded = b_.CreateMul(compiler::CeilDiv(e_, RowsMultiplied(rows), box), constant(box));
+  loaded = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, loaded, constant(layout.outer));
+  return b_.CreateMul(b_.CreateSub(constant(layout.outer), loaded), constant(layout.CopiedBytes() / layout.outer));
 }
 
 // Each thread loads the indices of its rows once a tile, and keeps them for all blocks of K.

@@ -131,6 +131,8 @@ class RoleEmitter {
   void EmitUnit(const ir::Op& op, const WorkLoop& work, const WorkLoop::Unit& unit);
   void LoadPixelBlock(const ir::Op& op);
   int RowsOfBox(ir::Binding map) const;
+  Value* RowsMultiplied(Value* rows);
+  Value* BytesLeftOut(const Slot& slot, Value* rows);
   Value* PartOffset(ir::MulticastScope to, const ir::SharedLayout& layout, int rows);
   Value* PlaceAlong(ir::MulticastScope to);
   Value* StampAddress(Value* position, size_t offset);

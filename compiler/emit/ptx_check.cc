@@ -96,7 +96,7 @@ void Count(const ir::Program& program, const std::vector<ir::Op>& body, std::map
       const auto* pixels = std::get_if<ir::PixelLoadAttrs>(&op.attrs);
       const int tile = pixels != nullptr ? pixels->tile : op.As<ir::LoadAttrs>().tile;
       const bool one = pixels != nullptr && pixels->column != ir::PixelLoadAttrs::kEveryColumn;
-      expected.loads += one ? 1 : channel.tiles[tile].layout.Boxes();
+      expected.loads += one ? 1 : channel.tiles[tile].layout.Boxes() * program.CopiesOf(op);
     }
     Count(program, op.body, channel_of, role, counts_rows || op.CountsRows(), expected);
   }

@@ -208,7 +208,10 @@ class RoleLowering {
     if (multiplies || space == ir::Space::kTensor) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
     if (side == Side::kEmpty && signals_.full == Signal::kBytes) {
       const int ctas = program_.FillingCtas(program_.channels[channel]);
-      b.BarrierExpect({op.result}, {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas > 1});
+      std::vector<ValueId> operands = {op.result};
+      if (const Op* load = PartialLoad(siblings, op.result)) operands.push_back(load->operands.back());
+      b.BarrierExpect(std::move(operands),
+                      {.bytes = ctas * BulkBytes(siblings, op.result, channel), .leader = ctas > 1});
     }
     const bool others_wait =
         signals_.full != Signal::kWarps || space == ir::Space::kSums || program_.channels[channel].stored;
@@ -225,6 +228,15 @@ class RoleLowering {
       b.Advance({slot});
     });
     if (role_.kind == RoleKind::kMma) b.FenceTensor({}, {.edge = ir::Edge::kAfter});
+  }
+
+  // That which leaves out rows of A; null: none does.
+  static const Op* PartialLoad(const std::vector<Op>& siblings, ValueId slot) {
+    const Op* found = nullptr;
+    ForEachOp(siblings, [&](const Op& op) {
+      if (op.LeavesOutRows() && op.operands[0] == slot) found = &op;
+    });
+    return found;
   }
 
   int BulkBytes(const std::vector<Op>& siblings, ValueId slot, int channel) const {

@@ -254,7 +254,7 @@ class RoleTracer {
       const auto& attrs = op.As<LoadAttrs>();
       event.to = attrs.to;
       event.whole = attrs.whole;
-      event.amount = BoxBytes(tile(attrs.tile), program_.FindParam(attrs.Map())->box);
+      event.amount = BoxBytes(tile(attrs.tile), program_.FindParam(attrs.Map())->box) * program_.CopiesOf(op);
     } else if (op.kind == OpKind::kLoadRows) {
       const auto& attrs = op.As<RowLoadAttrs>();
       event.to = attrs.to;
