@@ -360,6 +360,15 @@ def grouped_unseen_groups():
     return groups(sets, floors=False)
 
 
+def grouped_unseen_masked_k_groups():
+    rows = rows_of("grouped_unseen_masked_k_h200")
+    sets = [(f"{types}, masked, against DeepGEMM", [row for row in rows if "layout=masked" in row["problem"] and with_operands(types)(row)])
+            for types in ("e4m3", "bf16")]
+    sets += [(f"bf16, layout=k, against {peer}", [row for row in rows if "layout=k" in row["problem"] and row["peer"] == peer])
+             for peer in ("a loop of cuBLAS", "torch._grouped_mm")]
+    return groups(sets, floors=False)
+
+
 def choices_since(name):
     """What was chosen without a trial before a change of the model, and since."""
     rows = rows_of(name)
@@ -511,6 +520,8 @@ TABLES = {
     "fp8_block_constant": lambda: fp8_block("gemm_fp8_block_constant_h200"),
     "grouped_models_groups": grouped_models_groups,
     "grouped_unseen_groups": grouped_unseen_groups,
+    "grouped_unseen_masked_k_groups": grouped_unseen_masked_k_groups,
+    "fp8_block_unseen_h200": lambda: fp8_block("fp8_block_unseen_h200"),
     "grouped_choices": lambda: choices_since("grouped_choices_h200"),
     "three_warpgroups": lambda: choices_since("three_warpgroups_h200"),
     "divided_rows": lambda: choices_since("divided_rows_h200"),
