@@ -404,7 +404,7 @@ ProblemFloor FloorOf(const Problem& problem, const Target& target, const Machine
 
 LastWave LastWaveOf(const Problem& problem, const Schedule& schedule, const Machine& machine,
                     std::span<const int64_t> group_sizes) {
-  const compiler::WorkPlan work = compiler::PlanWork(compiler::ContractionOf(problem, schedule), schedule, group_sizes);
+  const compiler::WorkPlan work = compiler::PlanWork(problem, schedule, group_sizes);
   const compiler::WorkDivision division =
       compiler::DivideWork(work, std::max(1, machine.sm_count / work.ClusterSize()));
   const int64_t units = work.sizes.empty() ? work.Units() : std::llround(work.EstimatedTiles()) / work.TilesOfUnit();

@@ -60,10 +60,10 @@ Ranking RankSchedules(const Problem& problem, const ScheduleConstraint& constrai
   Ranking ranking;
   VisitSchedules(
       problem, constraint, target, depths,
-      [&](const Schedule& schedule, const ir::Program& program, bool usual) {
+      [&](const Schedule& schedule, const ir::Program& program, bool) {
         const Prediction prediction =
             PredictTime(PipelineOf(problem, schedule, program, target, {}, group_sizes), machine);
-        ranking.schedules.push_back({schedule, prediction.us, prediction.bound, prediction, usual});
+        ranking.schedules.push_back({schedule, prediction.us, prediction.bound, prediction});
       },
       [&](RefusedSchedule refused) { ranking.refused.push_back(std::move(refused)); });
   std::stable_sort(ranking.schedules.begin(), ranking.schedules.end(),

@@ -19,7 +19,6 @@ struct RankedSchedule {
   double predicted_us = 0;
   Bound bound{};
   Prediction prediction{};
-  bool usual = true;  // its rings are as deep as is of use
 };
 
 struct Ranking {

@@ -65,8 +65,11 @@ Result<std::vector<TimingSample>> ReadMeasured(const std::string& path, const au
     }
     if (line.starts_with(kSizes)) {
       if (!known_sizes) continue;
-      for (const std::string_view size : base::Split(std::string_view(line).substr(kSizes.size()), ','))
-        sizes.push_back(base::ParseInt(size).value_or(0));
+      for (const std::string_view word : base::Split(std::string_view(line).substr(kSizes.size()), ',')) {
+        const auto size = base::ParseInt(word);
+        if (!size) return MakeError(ErrorCode::kInvalidArgument, base::Cat(path, ": '", line, "'"));
+        sizes.push_back(*size);
+      }
       continue;
     }
     const size_t blank = line.rfind(' ');

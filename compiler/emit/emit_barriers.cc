@@ -91,8 +91,9 @@ void RoleEmitter::BarrierExpect(const Op& op) {
   const auto& attrs = op.As<ir::ExpectAttrs>();
   const auto expect = [&] {
     Value* barrier = Barrier(SlotOf(op), Side::kFull);
-    if (op.operands.size() == 1) return e_.MbarrierExpect(barrier, attrs.bytes);
-    e_.MbarrierExpect(barrier, b_.CreateSub(e_.C32(attrs.bytes), BytesLeftOut(SlotOf(op), Index(op, 1))));
+    Value* bytes = e_.C32(static_cast<uint32_t>(attrs.bytes));
+    if (op.operands.size() > 1) bytes = b_.CreateSub(bytes, BytesLeftOut(SlotOf(op), Index(op, 1)));
+    e_.MbarrierExpect(barrier, bytes);
   };
   const auto expect_here = [&] { attrs.leader ? e_.If(cx_.cluster->IsLeader(), expect) : expect(); };
   if (role_.elected) return expect_here();

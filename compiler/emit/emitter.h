@@ -97,7 +97,6 @@ class Emitter {
   Value* MbarrierTest(Value* barrier, Value* parity);  // acquire, if it holds
   enum class Scope : uint8_t { kCta, kCluster };
   void MbarrierWait(Value* barrier, Value* parity, Scope scope = Scope::kCta);  // acquire; spins on try_wait
-  void MbarrierExpect(Value* barrier, int bytes);
   void MbarrierExpect(Value* barrier, Value* bytes);
   void MbarrierArrive(Value* barrier);
   // At the same barrier of another CTA of the cluster. With the scope of a CTA the arrival publishes that reads have

@@ -35,7 +35,6 @@ Value* Emitter::MbarrierTest(Value* barrier, Value* parity) {
   return Intrinsic(nv::nvvm_mbarrier_test_wait_parity_scope_cta_space_cta, {barrier, parity});
 }
 
-void Emitter::MbarrierExpect(Value* barrier, int bytes) { MbarrierExpect(barrier, C32(bytes)); }
 void Emitter::MbarrierExpect(Value* barrier, Value* bytes) {
   Intrinsic(nv::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, bytes});
 }

@@ -135,24 +135,25 @@ WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule, std:
   return plan;
 }
 
-WorkPlan PlanWork(const Problem& problem, const Schedule& schedule) {
-  return PlanWork(ContractionOf(problem, schedule), schedule);
+WorkPlan PlanWork(const Problem& problem, const Schedule& schedule, std::span<const int64_t> sizes) {
+  return PlanWork(ContractionOf(problem, schedule), schedule, sizes);
 }
 
 RowDivision DivideRows(const WorkPlan& work, const Contraction& contraction, const Schedule& schedule,
                        const target::Target& target) {
   if (!work.ContinuesGroups() || target.mma.AccumulatesInTensorMemory()) return {};
-  const int tile = work.tile_m, block = target.mma.most_rows;
+  const int tile = work.tile_m;
+  const int least = ir::LeastRows(tile, schedule.rows == RowSide::kN);
   const double tiles = work.group_rows / (tile * work.cluster_m);
   // `saved`: time, of that of products which are left out.
-  const auto divided = [&](int step, int least, double saved) {
+  const auto divided = [&](int step, double saved) {
     const double part = RowsOfTiles(work, step, least) / tile;
     return RowDivision{.step = step, .multiplied = 1 - saved * (1 - part), .deviation = kTilesOfFewerRows};
   };
   if (schedule.rows == RowSide::kM)
-    return DividesBlocks(tile / block, tiles) ? divided(block, block, kSavedByBlock) : RowDivision{};
+    return DividesBlocks(tile / ir::kRowBlock, tiles) ? divided(ir::kRowBlock, kSavedByBlock) : RowDivision{};
   if (!DividesColumns(contraction, schedule, tiles)) return {};
-  return divided(ir::RowStep(tile), ir::ProductWidths(tile).back(), 1);
+  return divided(ir::RowStep(tile), 1);
 }
 
 std::vector<double> LikelyTiles(const WorkPlan& work, const RowDivision& division) {

@@ -62,7 +62,7 @@ struct WorkPlan {
 // an average otherwise. The kernel does not depend on them. They outlive the plan.
 WorkPlan PlanWork(const Contraction& contraction, const Schedule& schedule, std::span<const int64_t> sizes = {});
 // REQUIRES: `problem` is complete.
-WorkPlan PlanWork(const Problem& problem, const Schedule& schedule);
+WorkPlan PlanWork(const Problem& problem, const Schedule& schedule, std::span<const int64_t> sizes = {});
 
 // Rows of a group of few rows of tiles are divided evenly among these, and no others are multiplied (ADR 0082, 0083).
 struct RowDivision {

@@ -15,8 +15,7 @@ namespace {
 using Sizes = std::vector<int64_t>;  // rows of each group
 
 WorkPlan WorkOf(const char* problem, const char* schedule, std::span<const int64_t> sizes = {}) {
-  const Schedule chosen = ParseSchedule(schedule)->value;
-  return PlanWork(ContractionOf(*ParseProblem(problem), chosen), chosen, sizes);
+  return PlanWork(*ParseProblem(problem), ParseSchedule(schedule)->value, sizes);
 }
 RowDivision DivisionOf(const char* problem, const char* schedule, const char* target = "sm_90a",
                        std::span<const int64_t> sizes = {}) {

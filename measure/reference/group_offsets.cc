@@ -161,9 +161,10 @@ std::vector<RowRange> RowsOfGroups(const GroupedGemmProblem& problem, const Host
 }
 
 Result<std::vector<int64_t>> SizesOfGroups(const Problem& problem, const std::string& sizes) {
+  std::vector<int64_t> rows;
+  if (sizes.empty()) return rows;
   HostOperands operands;
   LS_TRY(DivideRows(problem, sizes, 0, operands));
-  std::vector<int64_t> rows;
   for (const auto& [begin, end] : RowsOfGroups(std::get<GroupedGemmProblem>(problem), operands))
     rows.push_back(end - begin);
   return rows;

@@ -37,8 +37,8 @@ Result<HostTensor> GroupTensor(const GroupedGemmProblem& problem, const GroupSiz
 // no groups. kInvalidArgument also if there are none but the text is not empty.
 Status DivideRows(const Problem& problem, const std::string& sizes, uint64_t seed, HostOperands& operands);
 
-// The rows of each group by the text of ParseGroupSizes, or of layout=k the elements of K. Errors: as DivideRows.
-// REQUIRES: `sizes` is not empty.
+// The rows of each group by the text of ParseGroupSizes, or of layout=k the elements of K; none if it is empty.
+// Errors: as DivideRows.
 Result<std::vector<int64_t>> SizesOfGroups(const Problem& problem, const std::string& sizes);
 
 struct RowRange {

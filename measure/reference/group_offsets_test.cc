@@ -104,6 +104,8 @@ TEST(SizesOfGroups, AreTheRowsOfEach) {
   EXPECT_EQ(sizes(kGroups, "uniform"), (std::vector<int64_t>{251, 251, 250, 250}));
   EXPECT_EQ(sizes(kGroups, "zipf:1"), SizesFor(*ParseProblem(kGroups), "zipf:1"));
   EXPECT_EQ(sizes("grouped_gemm groups=3 m=120 n=8 k=8 layout=masked", "7,0,120"), (std::vector<int64_t>{7, 0, 120}));
+  EXPECT_TRUE(sizes(kGroups, "").empty());
+  EXPECT_TRUE(sizes("gemm m=1 n=1 k=1", "").empty());
   EXPECT_EQ(sizes("grouped_gemm groups=3 m=8 n=8 k=90 layout=k", "70,0,20"), (std::vector<int64_t>{70, 0, 20}));
 }
 

@@ -361,6 +361,7 @@ def grouped_unseen_groups():
 
 
 def grouped_unseen_masked_k_groups():
+    """By the layout, and by the peer."""
     rows = rows_of("grouped_unseen_masked_k_h200")
     sets = [(f"{types}, masked, against DeepGEMM", [row for row in rows if "layout=masked" in row["problem"] and with_operands(types)(row)])
             for types in ("e4m3", "bf16")]

@@ -264,9 +264,7 @@ Result<int> Explain(const ExplainOptions& options, const Settings& settings) {
   if (problems.size() != 1) return MakeError(ErrorCode::kInvalidArgument, "explain takes one problem at a time");
   LS_ASSIGN(const ScheduleConstraint constraint, ConstraintOf(options.schedule));
   LS_ASSIGN(Subject subject, SubjectOf(problems[0], constraint, options.facts, reader));
-  if (!options.group_sizes.empty()) {
-    LS_ASSIGN(subject.group_sizes, measure::SizesOfGroups(problems[0], options.group_sizes));
-  }
+  LS_ASSIGN(subject.group_sizes, measure::SizesOfGroups(problems[0], options.group_sizes));
   const Ranking ranking = autotune::RankSchedules(problems[0], constraint, subject.target(), subject.device.machine,
                                                   autotune::RingDepths::kUsual, subject.group_sizes);
   const auto advised = AdviceOn(problems[0], ranking, subject, constraint.fixed != 0);

@@ -121,9 +121,7 @@ class Batch {
  private:
   Result<autotune::TuneOutcome> TuneOne(const Problem& problem, autotune::TuneOptions& tune,
                                         autotune::WorkerClient& worker, store::Store& store) {
-    if (!options_.group_sizes.empty()) {
-      LS_ASSIGN(tune.group_sizes, measure::SizesOfGroups(problem, options_.group_sizes));
-    }
+    LS_ASSIGN(tune.group_sizes, measure::SizesOfGroups(problem, options_.group_sizes));
     return autotune::Tune(problem, worker, store, tune);
   }
 
